@@ -396,6 +396,7 @@ fn mistakes_name_the_file_and_the_line() {
         "{}",
         unknown.stderr
     );
+    fs::create_dir(folder.path().join("x")).unwrap();
     let kind = fabric(folder.path(), &["counters", "--read", "x"]);
     assert!(kind.stderr.contains("--kind nexus"), "{}", kind.stderr);
     // A device that cannot be read has one value, and the others are shown.
@@ -814,4 +815,23 @@ fn pauses_without_a_reading_are_an_error() {
     let ran = fabric(folder.path(), &["pauses", "--duration", "1s"]);
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("nothing was read: leaf1: "), "{}", ran.stderr);
+}
+
+/// `switch` is a filter: the content says which system it is. Two recordings have to be of one device.
+#[test]
+fn recordings_are_recognised_and_compared_by_their_device() {
+    let folder = tempdir().unwrap();
+    let [sonic, nexus] = ["sonic-leaf", "nexus-cloud-scale"].map(|name| fixture(name).display().to_string());
+    let ran = fabric(folder.path(), &["counters", "--kind", "switch", "--read", &sonic]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = fabric(folder.path(), &["counters", "--read", &sonic, "--read", &nexus]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("one is of sonic, the other of nexus"),
+        "{}",
+        ran.stderr
+    );
+    let ran = fabric(folder.path(), &["counters", "--read", "absent"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("No such file or directory"), "{}", ran.stderr);
 }

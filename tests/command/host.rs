@@ -225,3 +225,16 @@ fn changes_of_counters_are_judged() {
         .stdout;
     assert!(!once.contains("findings"), "{once}");
 }
+
+#[test]
+fn interfaces_that_are_not_there_or_count_nothing_are_refused() {
+    let folder = tempdir().unwrap();
+    for (name, said) in [
+        ("absent0", "there is no network interface of this name"),
+        ("lo", "its driver has no statistics"),
+    ] {
+        let ran = counters(folder.path(), &["-i", name, "-d", "1ms"]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}

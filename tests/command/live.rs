@@ -7,6 +7,7 @@ mod net;
 #[cfg(feature = "parquet")]
 mod parts;
 mod runs;
+mod vanished;
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

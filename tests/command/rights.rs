@@ -198,14 +198,13 @@ fn doctor_judges_without_programs_and_sockets() {
         fs::write(folder.path().join("bin/ssh"), "#!/bin/sh\necho hostile\n").unwrap();
         let ran = ran(command.env("ROCE_ANALYZE_ATTEMPTS", "1"));
         let ends = attempts(&ran.stderr);
-        let files = ["read /etc/shadow", "read /etc/passwd", "write /etc", "write /tmp"];
         for (name, end) in &ends {
             assert!(
-                files.contains(&name.as_str()) || end == "refused",
+                OF_FILES.contains(&name.as_str()) || end == "refused",
                 "{run}: {name}: {end}"
             );
         }
-        assert_eq!(ends.len(), 18, "{run}: {ran:?}");
+        assert_eq!(ends.len(), ATTEMPTS, "{run}: {ran:?}");
     }
 }
 
@@ -227,6 +226,26 @@ fn files_of_options_are_read_without_capabilities() {
     }
 }
 
+/// Attempts that a build with debug assertions makes (`analyzer/cli/src/sandbox/attempts.rs`).
+pub(crate) const ATTEMPTS: usize = 56;
+
+/// Attempts that a process without Landlock makes with the rights of its user.
+const OF_FILES: [&str; 13] = [
+    "read /etc/shadow",
+    "read /etc/passwd",
+    "read its own file",
+    "read around",
+    "read its parent",
+    "list /",
+    "write /etc",
+    "write its own file",
+    "write around",
+    "write memory",
+    "write /tmp",
+    "make a folder",
+    "move",
+];
+
 /// Results of the attempts, by name, in the command's messages.
 fn attempts(stderr: &str) -> BTreeMap<String, String> {
     let said = stderr
@@ -237,18 +256,25 @@ fn attempts(stderr: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Runs `live` for a moment with attempts.
+/// Runs `live` for a moment with attempts, also on a file of its own user outside of its folder.
 fn tried(net: &Net, more: &[&str]) -> BTreeMap<String, String> {
-    let folder = tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let [folder, elsewhere] = [tempdir().unwrap(), tempdir().unwrap()];
+    for path in [folder.path(), elsewhere.path()] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    // A file of the user as whom the run goes on.
+    let own = elsewhere.path().join("own");
+    fs::write(&own, "kept").unwrap();
+    std::os::unix::fs::chown(&own, Some(65_534), Some(65_534)).unwrap();
     let mut command = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
     command
         .arg("live")
         .args(A_MOMENT)
         .args(more)
-        .env("ROCE_ANALYZE_ATTEMPTS", "1");
+        .env("ROCE_ANALYZE_ATTEMPTS", &own);
     let ran = ran(&mut command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(fs::read(&own).unwrap(), b"kept");
     attempts(&ran.stderr)
 }
 
@@ -265,7 +291,7 @@ fn attempts_to_do_more_are_refused() {
         &["-w", "kept.pcapng", "--rotate", "1GB"],
     ] {
         let ends = tried(&net, more);
-        assert_eq!(ends.len(), 18, "{ends:?}");
+        assert_eq!(ends.len(), ATTEMPTS, "{ends:?}");
         assert!(ends.values().all(|end| end == "refused"), "{more:?}: {ends:?}");
     }
     // Without the sandbox root can do most of it: the results to compare with.
@@ -290,14 +316,13 @@ fn an_analysis_starts_no_program_and_opens_no_socket() {
     let ran = ran(&mut command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let ends = attempts(&ran.stderr);
-    let files = ["read /etc/shadow", "read /etc/passwd", "write /etc", "write /tmp"];
     for (name, end) in &ends {
         assert!(
-            files.contains(&name.as_str()) || end == "refused",
+            OF_FILES.contains(&name.as_str()) || end == "refused",
             "{name}: {end}"
         );
     }
-    assert_eq!(ends.len(), 18, "{ends:?}");
+    assert_eq!(ends.len(), ATTEMPTS, "{ends:?}");
 }
 
 /// A run of root's with an output folder, as the environment and options have it: its folder and what it said.
@@ -413,7 +438,7 @@ fn an_endpoint_can_do_no_more_than_answer() {
         .map(Result::unwrap)
         .take_while(|line| !line.contains("serving"));
     let ends = attempts(&said.collect::<Vec<_>>().join("\n"));
-    assert_eq!(ends.len(), 18, "{ends:?}");
+    assert_eq!(ends.len(), ATTEMPTS, "{ends:?}");
     assert!(ends.values().all(|end| end == "refused"), "{ends:?}");
 }
 

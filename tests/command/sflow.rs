@@ -329,7 +329,11 @@ fn datagrams_are_heard_as_they_arrive() {
     // Builds without debug assertions make none.
     assert_eq!(
         attempts.len(),
-        if cfg!(debug_assertions) { 18 } else { 0 },
+        if cfg!(debug_assertions) {
+            crate::rights::ATTEMPTS
+        } else {
+            0
+        },
         "{said}"
     );
     assert!(attempts.iter().all(|line| line.ends_with(": refused")), "{said}");

@@ -90,6 +90,7 @@ fn all_kinds() -> impl Iterator<Item = &'static Kind> {
         .iter()
         .chain(kinds::transports::KINDS)
         .chain(kinds::texts::KINDS)
+        .chain(kinds::containers::KINDS)
 }
 
 fn parse(arguments: &[String]) -> Result<Options> {

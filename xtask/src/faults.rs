@@ -19,7 +19,7 @@ use crate::need;
 use crate::workspace::{Profile, Workspace};
 
 pub(crate) const ABOUT: &str = "fail each system call of a list of commands once, by strace";
-pub(crate) const ARGUMENTS: &str = "[--few] [--only TEXT]...";
+pub(crate) const ARGUMENTS: &str = "[--few] [--only TEXT]... [--bin PROGRAM]";
 
 /// Calls, and the errors that each may give (their manual pages, section ERRORS).
 const CALLS: &[(&str, &[&str])] = &[
@@ -54,6 +54,21 @@ const CALLS: &[(&str, &[&str])] = &[
 ];
 /// Failures of one call of one command with `--few`.
 const FEW: usize = 3;
+
+/// Failures of one call of one command in the step of the tests.
+const DRAWS: usize = 2;
+
+/// Number of the failures that are tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FaultShare {
+    /// Every call, with every error.
+    All,
+    /// `FEW` calls of each name and command, with every error.
+    Few,
+    /// `DRAWS` calls of each name and command, with one error each. Commands take other calls and errors in turn, so that together they
+    /// cover the beginnings, middles and ends of runs evenly.
+    Drawn,
+}
 /// The mark of strace on a call that failed by its order.
 const INJECTED: &str = "(INJECTED)";
 /// Longest run, in seconds.
@@ -79,21 +94,32 @@ struct Fault {
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let (mut few, mut only) = (false, Vec::new());
+    let (mut share, mut only) = (FaultShare::All, Vec::new());
+    let mut program = workspace.program(Profile::Dev, "roce-analyze");
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match (argument.as_str(), arguments.len()) {
-            ("--few", _) => few = true,
+            ("--few", _) => share = FaultShare::Few,
             ("--only", 1..) => only.extend(arguments.next().cloned()),
+            ("--bin", 1..) => program = arguments.next().map(PathBuf::from).unwrap_or_default(),
             _ => bail!("'{argument}' is not understood\nhint: {ARGUMENTS}"),
         }
     }
     possible()?;
-    check(workspace, few, &only)
+    let program = program
+        .canonicalize()
+        .with_context(|| format!("there is no program {}", program.display()))?;
+    check(workspace, program, share, &only)
+}
+
+/// The step of the tests: some calls of each name and command, of the program that the tests have built.
+pub(crate) fn quick(workspace: &Workspace) -> Result<()> {
+    let program = workspace.program(Profile::Dev, "roce-analyze");
+    check(workspace, program, FaultShare::Drawn, &[])
 }
 
 /// strace is there, and may trace.
-fn possible() -> Result<()> {
+pub(crate) fn possible() -> Result<()> {
     need::ensure(&[need::STRACE])?;
     let works = Command::new("strace")
         .args(["-qq", "-o", "/dev/null", "true"])
@@ -104,9 +130,9 @@ fn possible() -> Result<()> {
     bail!("strace may not trace here")
 }
 
-/// Fails the calls of the program that the tests have built.
-fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result<()> {
-    let bench = FaultBench::new(workspace)?;
+/// Fails calls of a program.
+fn check(workspace: &Workspace, program: PathBuf, share: FaultShare, only: &[String]) -> Result<()> {
+    let bench = FaultBench::new(workspace, program)?;
     let chosen =
         |case: &&FaultCase| only.is_empty() || only.iter().any(|text| case.name.contains(text.as_str()));
     let mut wrong = Vec::new();
@@ -117,7 +143,7 @@ fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result<()> {
             wrong.push(format!("{}: it fails by itself: {}", case.name, good.errors));
             continue;
         }
-        let faults = faults(case, &good.trace, few);
+        let faults = faults(case, &good.trace, share);
         let next = AtomicUsize::new(0);
         let hits = AtomicUsize::new(0);
         let found: Result<Vec<Vec<String>>> = thread::scope(|scope| {
@@ -138,8 +164,18 @@ fn check(workspace: &Workspace, few: bool, only: &[String]) -> Result<()> {
                 .map(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
                 .collect()
         });
+        let (before, hits) = (wrong.len(), hits.into_inner());
         wrong.extend(found?.into_iter().flatten());
-        tried += hits.into_inner();
+        // The whole list takes an hour.
+        if share != FaultShare::Drawn {
+            println!(
+                "   {}: {hits} failures, {} wrong ends",
+                case.name,
+                wrong.len() - before
+            );
+            wrong.iter().skip(before).for_each(|end| println!("       {end}"));
+        }
+        tried += hits;
         commands += 1;
     }
     println!(
@@ -160,11 +196,11 @@ struct FaultBench {
 }
 
 impl FaultBench {
-    fn new(workspace: &Workspace) -> Result<Self> {
+    fn new(workspace: &Workspace, program: PathBuf) -> Result<Self> {
         let bench = Self {
             root: workspace.root.display().to_string(),
             folder: workspace.target.join("faults"),
-            program: workspace.program(Profile::Dev, "roce-analyze"),
+            program,
         };
         let ready = bench.folder.join("ready");
         empty(&ready)?;
@@ -264,12 +300,35 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -
 }
 
 /// The failures to try, by the trace of a good run.
-fn faults(case: &'static FaultCase, trace: &str, few: bool) -> Vec<Fault> {
+fn faults(case: &'static FaultCase, trace: &str, share: FaultShare) -> Vec<Fault> {
     let mut all = Vec::new();
-    for (call, errors) in CALLS {
+    let turn = CASES
+        .iter()
+        .position(|other| other.name == case.name)
+        .unwrap_or_default();
+    for (number, (call, errors)) in CALLS.iter().enumerate() {
         let (loader, most) = counts(trace, call);
-        let number = most.saturating_sub(loader);
-        let step = if few { number.div_ceil(FEW).max(1) } else { 1 };
+        let calls = most.saturating_sub(loader);
+        if share == FaultShare::Drawn {
+            let fault = |draw: usize| {
+                // The multiples of the golden ratio are spread over a range evenly.
+                let place = (DRAWS * turn + number + draw) * 618 % 1000;
+                Some(Fault {
+                    case,
+                    call,
+                    error: errors.get((turn + draw) % errors.len())?,
+                    at: loader + 1 + calls * place / 1000,
+                })
+            };
+            let draws = DRAWS.min(calls * errors.len());
+            all.extend((0..draws).filter_map(fault));
+            continue;
+        }
+        let step = if share == FaultShare::Few {
+            calls.div_ceil(FEW).max(1)
+        } else {
+            1
+        };
         for at in (loader + 1..=most).step_by(step) {
             all.extend(errors.iter().map(|error| Fault {
                 case,
@@ -390,9 +449,16 @@ mod tests {
         assert_eq!(counts(TRACE, "openat"), (1, 3));
         assert_eq!(counts(TRACE, "read"), (0, 0));
         // The second and the third, with two errors each.
-        let tried = faults(&CASES[0], TRACE, false);
+        let tried = faults(&CASES[0], TRACE, FaultShare::All);
         let at: Vec<usize> = tried.iter().map(|fault| fault.at).collect();
         assert_eq!(at, [2, 2, 3, 3]);
+        // Two of them are drawn, with one error each: at 0 and 0.618 of two calls for the first command.
+        let drawn = faults(&CASES[0], TRACE, FaultShare::Drawn);
+        let drawn: Vec<(&str, &str, usize)> = drawn
+            .iter()
+            .map(|fault| (fault.call, fault.error, fault.at))
+            .collect();
+        assert_eq!(drawn, [("openat", "EIO", 2), ("openat", "EMFILE", 3)]);
     }
 
     fn end(code: Option<i32>, output: &str, errors: &str, files: &[(&str, &str)]) -> End {

@@ -14,7 +14,7 @@ pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each by default";
 pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N] [--kind N]";
 
 /// Each reader of untrusted bytes.
-const TARGETS: [&str; 20] = [
+const TARGETS: [&str; 23] = [
     "pcap",
     "pcapng",
     "decode",
@@ -35,6 +35,9 @@ const TARGETS: [&str; 20] = [
     "mcp",
     "sflow",
     "transports",
+    "traces",
+    "nccl",
+    "samples",
 ];
 
 /// Targets whose seeds are cut from the captures.
@@ -359,6 +362,29 @@ mod tests {
         assert_eq!((back[1].seconds, back[1].micros, back[1].original), (7, 8, 90));
         assert_eq!(back[1].bytes, [1, 2, 3]);
         assert_eq!(pcapng(&[&record]).len(), 28 + 32 + 32 + 4);
+    }
+
+    /// Those of the folder are all run, and start from something.
+    #[test]
+    fn every_target_is_run_and_has_seeds() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/crates/fuzz");
+        let files = fs::read_dir(folder.join("fuzz_targets")).expect("the folder of targets");
+        let names = files.map(|file| file.expect("an entry").path());
+        let mut found: Vec<String> = names
+            .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+            .collect();
+        let mut known = TARGETS;
+        known.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, known);
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("the manifest");
+        for name in TARGETS {
+            assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");
+            assert!(
+                FROM_CAPTURES.contains(&name) || folder.join("seeds").join(name).is_dir(),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod prometheus;
 mod python;
 mod reports;
 mod schema;
+mod seeds;
 mod store;
 mod test;
 mod truth;
@@ -82,6 +83,12 @@ const CHORES: &[Chore] = &[
         arguments: faults::ARGUMENTS,
         about: faults::ABOUT,
         run: faults::run,
+    },
+    Chore {
+        name: "seeds",
+        arguments: seeds::ARGUMENTS,
+        about: seeds::ABOUT,
+        run: seeds::run,
     },
     Chore {
         name: "deny",

@@ -7,7 +7,7 @@ use crate::workspace::{Workspace, execute};
 
 pub(crate) const ABOUT: &str =
     "transform captures, compare the verdicts on the copies with those on the captures";
-pub(crate) const ARGUMENTS: &str = "[--seeds N] [--first SEED] [--only TRANSFORMATION]... [--input TEXT] [--captures | --fixed] [--threads N] [--write-open] [-v]";
+pub(crate) const ARGUMENTS: &str = "[--seeds N] [--first SEED] [--only TRANSFORMATION]... [--input TEXT] [--captures | --fixed] [--threads N] [--write-open] [--keep DIR] [-v]";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let mut cargo = workspace.cargo([

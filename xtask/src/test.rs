@@ -14,10 +14,10 @@ use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TIME, TMUX};
 use crate::python::{self, engines, hadolint, mcp, perfetto, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
-use crate::{attack, deny, ebpf, fleet, glibc, package, prometheus, schema, store, vm};
+use crate::{attack, deny, ebpf, faults, fleet, glibc, package, prometheus, schema, store, vm};
 use steps::{
-    ATTACK, BROWSER, CLIPPY, DATASETS, DENY, DOCUMENTS, ENGINES, FLEET, FORMAT, GLIBC, IMAGE, KERNEL, MCP,
-    OTLP, PACKAGE, PROMETHEUS, SCHEMA, STEPS, STORE, Step, TESTS, VM, WHEEL,
+    ATTACK, BROWSER, CLIPPY, DATASETS, DENY, DOCUMENTS, ENGINES, FAULTS, FLEET, FORMAT, GLIBC, IMAGE, KERNEL,
+    MCP, OTLP, PACKAGE, PROMETHEUS, SCHEMA, STEPS, STORE, Step, TESTS, VM, WHEEL,
 };
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
@@ -58,6 +58,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         |()| tests(workspace, perfetto.as_deref(), &mut counts),
     );
     run.step(&ATTACK, || need::ensure(&[TIME]), |()| attack::quick(workspace));
+    run.step(&FAULTS, faults::possible, |()| faults::quick(workspace));
     doors(&mut run, workspace);
     run.step(
         &GLIBC,

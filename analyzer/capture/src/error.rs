@@ -93,6 +93,17 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// True if the system failed, and not what is in the file: another reading may end otherwise.
+    pub fn is_of_system(&self) -> bool {
+        match self {
+            Self::Open { .. } | Self::Read { .. } => true,
+            Self::Decompress { source, .. } => source.raw_os_error().is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// " (inside of gzip)", where there is a compression.
 fn within(compression: Option<Compression>) -> String {
     compression.map_or_else(String::new, |compression| {

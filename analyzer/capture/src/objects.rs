@@ -3,7 +3,7 @@
 //! This crate knows no store and no network.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -39,9 +39,16 @@ pub(crate) fn object(path: &Path) -> Option<(&'static dyn Objects, &str)> {
     objects.is_object(url).then_some((&**objects, url))
 }
 
-/// True for a file or an object: it has an end, and can be read a second time.
+/// True for a file or an object: it has an end, and can be read a second time. A path about which the system fails to answer is taken for a
+/// file: whoever reads it says why it cannot be.
 pub fn is_whole(path: &Path) -> bool {
-    path.is_file() || object(path).is_some()
+    if object(path).is_some() {
+        return true;
+    }
+    match std::fs::metadata(path) {
+        Ok(about) => about.is_file(),
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 /// The size of a file or an object in bytes; `None` for streams, and where it cannot be known.
@@ -109,5 +116,14 @@ mod tests {
         let missing = Reader::open(Path::new("one://a/c"), &Options::default()).unwrap_err();
         assert_eq!(missing.to_string(), "one://a/c: cannot be opened");
         assert!(!is_whole(Path::new("two://a/b.pcap")));
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_looked_at_is_no_stream() {
+        // A name may have 255 bytes (limits.h, NAME_MAX).
+        assert!(is_whole(Path::new(&"n".repeat(300))));
+        assert!(!is_whole(Path::new("/nonexistent")));
+        assert!(!is_whole(Path::new("/dev/null")));
+        assert!(!is_whole(Path::new("/dev/null/below")));
     }
 }

@@ -3,7 +3,8 @@
 //! Sources: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst (mlx5);
 //! drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
 //! drivers/infiniband/hw/irdma/verbs.c (irdma); drivers/infiniband/hw/efa/efa_verbs.c (efa); drivers/infiniband/hw/hns/hns_roce_main.c (hns);
-//! drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c (bnxt_en). The names of mlx4_en,
+//! drivers/infiniband/hw/erdma/erdma_verbs.c (erdma); drivers/infiniband/hw/ionic/ionic_hw_stats.c and
+//! drivers/net/ethernet/pensando/ionic/ionic_stats.c (AMD Pensando and Pollara); drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c (bnxt_en). The names of mlx4_en,
 //! bnxt_en and ice were not verified on hardware: a name that does not occur maps nothing.
 
 use std::borrow::Cow;
@@ -92,6 +93,8 @@ const RULES: &[Rule] = rules! {
     Hardware "out_of_sequence" => PortOutOfSequencePackets bits 32;
     Hardware "packet_seq_err" => PortPacketSequenceErrors bits 32;
     Hardware "local_ack_timeout_err" => PortAckTimeouts bits 32;
+    Hardware "req_transport_retries_exceeded" => PortRetriesExceeded bits 32;
+    Hardware "req_rnr_retries_exceeded" => PortRnrRetriesExceeded bits 32;
     Hardware "rnr_nak_retry_err" => PortRnrNaksReceived bits 32;
     Hardware "out_of_buffer" => PortOutOfBufferDrops bits 32;
     Hardware "duplicate_request" => PortDuplicateRequests bits 32;
@@ -163,6 +166,10 @@ const RULES: &[Rule] = rules! {
     Hardware "res_oos_drop_count" => PortOutOfSequencePackets;
     Hardware "dup_reqs" => PortDuplicateRequests;
 
+    // bnxt_re since it takes mlx5's names where it can
+    Hardware "np_cnp_pkts" => PortCnpSent;
+    Hardware "rx_send_requests" => PortRequestsReceived ["send"];
+
     // irdma
     Hardware "RxECNMrkd" => PortEcnMarkedPacketsReceived;
     Hardware "cnpSent" => PortCnpSent;
@@ -178,10 +185,51 @@ const RULES: &[Rule] = rules! {
     Hardware "RNR sent" => PortRnrNaksSent;
     Hardware "RNR received" => PortRnrNaksReceived;
     Hardware "Nak Sequence Error" => PortPacketSequenceErrors;
+    Hardware "NakSequenceError" => PortPacketSequenceErrors;
+    Hardware "RetransSegs" => PortRetransmittedPackets;
 
     // efa
     Hardware "rx_drops" => NetdevDiscards ["received"];
     Hardware "retrans_timeout_events" => PortAckTimeouts;
+    Hardware "retrans_pkts" => PortRetransmittedPackets;
+    Hardware "unresponsive_remote_events" => PortRetriesExceeded;
+
+    // erdma: its limits of bandwidth and of packets a second
+    Hardware "rx_packets_cnt" => PortReceivedPackets;
+    Hardware "tx_packets_cnt" => PortTransmittedPackets;
+    Hardware "rx_bytes_cnt" => PortReceivedBytes;
+    Hardware "tx_bytes_cnt" => PortTransmittedBytes;
+    Hardware "rx_bps_limit_drop_cnt" => NetdevDiscards ["received"];
+    Hardware "rx_pps_limit_drop_cnt" => NetdevDiscards ["received"];
+    Hardware "tx_bps_limit_drop_cnt" => NetdevDiscards ["transmitted"];
+    Hardware "tx_pps_limit_drop_cnt" => NetdevDiscards ["transmitted"];
+
+    // ionic
+    Hardware "rx_rdma_ucast_bytes" => PortReceivedBytes;
+    Hardware "tx_rdma_ucast_bytes" => PortTransmittedBytes;
+    Hardware "rx_rdma_ucast_pkts" => PortReceivedPackets;
+    Hardware "tx_rdma_ucast_pkts" => PortTransmittedPackets;
+    Hardware "rx_rdma_ecn_pkts" => PortEcnMarkedPacketsReceived;
+    Hardware "tx_rdma_cnp_pkts" => PortCnpSent;
+    Hardware "rx_rdma_cnp_pkts" => PortCnpHandled;
+    Hardware "tx_rdma_retx_pkts" => PortRetransmittedPackets;
+    Hardware "tx_rdma_ack_timeout" => PortAckTimeouts;
+    Hardware "rx_rdma_mtu_discard_pkts" => NetdevDiscards ["received"];
+    Hardware "req_rx_pkt_seq_err" => PortPacketSequenceErrors;
+    Hardware "req_rx_impl_nak_seq_err" => PortImpliedNakSequenceErrors;
+    Hardware "req_rx_rnr_retry_err" => PortRnrNaksReceived;
+    Hardware "req_rx_rmt_acc_err" => PortAccessErrors ["requester"];
+    Hardware "req_rx_cqe_err" => PortCompletionErrors ["requester", "error"];
+    Hardware "req_rx_cqe_flush" => PortCompletionErrors ["requester", "flush"];
+    Hardware "req_tx_retry_excd_err" => PortRetriesExceeded;
+    Hardware "resp_rx_outof_buf" => PortOutOfBufferDrops;
+    Hardware "resp_rx_outouf_seq" => PortOutOfSequencePackets;
+    Hardware "resp_rx_dup_request" => PortDuplicateRequests;
+    Hardware "resp_rx_dup_requests" => PortDuplicateRequests;
+    Hardware "resp_rx_cqe_err" => PortCompletionErrors ["responder", "error"];
+    Hardware "resp_rx_cqe_flush" => PortCompletionErrors ["responder", "flush"];
+    Hardware "resp_tx_rmt_acc_err" => PortAccessErrors ["responder"];
+    Hardware "resp_tx_rnr_retry_err" => PortRnrNaksSent;
 
     // hns
     Hardware "rx_pkt" => PortReceivedPackets;
@@ -300,6 +348,22 @@ const RULES: &[Rule] = rules! {
     Netdev "mac_tx_mac_pause_num" => PauseTransmittedFrames;
     Netdev "mac_rx_fcs_err_pkt_num" => PhyCrcErrors;
 
+    // ionic (its RDMA counters are above)
+    Netdev "frames_rx_pri_#" => PriorityReceivedPackets;
+    Netdev "frames_tx_pri_#" => PriorityTransmittedPackets;
+    Netdev "rx_pripause_#_1us_count" => PfcReceivePausedSeconds * US;
+    Netdev "tx_pripause_#_1us_count" => PfcTransmitPausedSeconds * US;
+    Netdev "rx_pause_1us_count" => PauseReceivePausedSeconds * US;
+    Netdev "tx_pause_1us_count" => PauseTransmitPausedSeconds * US;
+    Netdev "frames_rx_pause" => PauseReceivedFrames;
+    Netdev "frames_tx_pause" => PauseTransmittedFrames;
+    Netdev "frames_rx_pripause" => PfcReceivedFrames;
+    Netdev "frames_tx_pripause" => PfcTransmittedFrames;
+    Netdev "frames_rx_bad_fcs" => PhyCrcErrors;
+    Netdev "frames_rx_dropped" => NetdevDiscards ["received"];
+    Netdev "hw_rx_dropped" => NetdevDiscards ["received"];
+    Netdev "hw_tx_dropped" => NetdevDiscards ["transmitted"];
+
     // ixgbe
     Netdev "rx_flow_control_xoff" => PauseReceivedFrames;
     Netdev "tx_flow_control_xoff" => PauseTransmittedFrames;
@@ -414,166 +478,4 @@ fn is_of_one_queue(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn netdev(name: &str) -> (Counter, Option<u8>, f64) {
-        let mapped = mapped(CounterPlace::Netdev, name).unwrap();
-        (mapped.counter, mapped.priority, mapped.factor)
-    }
-
-    #[test]
-    fn frames_durations_and_transitions_are_three_counters() {
-        assert_eq!(
-            netdev("rx_prio3_pause"),
-            (Counter::PfcReceivedFrames, Some(3), 1.0)
-        );
-        assert_eq!(
-            netdev("rx_prio3_pause_duration"),
-            (Counter::PfcReceivePausedSeconds, Some(3), 1e-6)
-        );
-        assert_eq!(
-            netdev("rx_prio3_pause_transition"),
-            (Counter::PfcTransitions, Some(3), 1.0)
-        );
-        // bnxt_en, BNXT_RX_STATS_EXT_PFC_ENTRY.
-        assert_eq!(
-            netdev("pfc_pri3_rx_duration_us"),
-            (Counter::PfcReceivePausedSeconds, Some(3), 1e-6)
-        );
-        assert_eq!(
-            netdev("pfc_pri3_rx_transitions"),
-            (Counter::PfcTransitions, Some(3), 1.0)
-        );
-        // mlx4 puts the priority last.
-        assert_eq!(
-            netdev("rx_pause_duration_prio_3"),
-            (Counter::PfcReceivePausedSeconds, Some(3), 1e-6)
-        );
-    }
-
-    /// The five statistics of a priority in the driver's order: a search for a part of a name takes the last one (F.2, trap 1).
-    #[test]
-    fn a_name_is_a_whole_name() {
-        let lines = [
-            ("rx_prio3_pause", Counter::PfcReceivedFrames, 1.0),
-            ("rx_prio3_pause_duration", Counter::PfcReceivePausedSeconds, 1e-6),
-            ("tx_prio3_pause", Counter::PfcTransmittedFrames, 1.0),
-            ("tx_prio3_pause_duration", Counter::PfcTransmitPausedSeconds, 1e-6),
-            ("rx_prio3_pause_transition", Counter::PfcTransitions, 1.0),
-        ];
-        for (name, counter, factor) in lines {
-            assert_eq!(netdev(name), (counter, Some(3), factor), "{name}");
-        }
-        assert_eq!(netdev("rx_prio0_pause").1, Some(0));
-        assert_eq!(netdev("rx_prio7_pause").1, Some(7));
-    }
-
-    #[test]
-    fn spellings_of_esxi_find_the_rule_and_mean_one_quantity() {
-        let loose = |name: &str| mapped_loosely(name).map(|all| (all.counter, all.priority));
-        assert_eq!(
-            loose("rxPauseCtrlPhy"),
-            Some((Counter::PauseControlReceivedFrames, None))
-        );
-        assert_eq!(
-            loose("Rx_Prio3_Pause "),
-            Some((Counter::PfcReceivedFrames, Some(3)))
-        );
-        assert_eq!(
-            loose("rxprio3pauseduration"),
-            Some((Counter::PfcReceivePausedSeconds, Some(3)))
-        );
-        assert_eq!(loose("rx_prio9_pause"), None);
-        // Two rules that are spelled alike have to agree.
-        for rule in RULES.iter().filter(|rule| rule.place == CounterPlace::Netdev) {
-            let name = rule.name.replace('#', "3");
-            assert_eq!(loose(&name).unwrap().0, rule.counter, "{name}");
-        }
-    }
-
-    #[test]
-    fn the_sum_of_both_kinds_of_pause_is_neither() {
-        assert_eq!(netdev("rx_pause_ctrl_phy").0, Counter::PauseControlReceivedFrames);
-        assert_eq!(netdev("rx_global_pause").0, Counter::PauseReceivedFrames);
-    }
-
-    #[test]
-    fn blanks_around_a_name_do_not_count() {
-        assert_eq!(
-            netdev("tx_pause_storm_warning_events ").0,
-            Counter::PauseStormEvents
-        );
-    }
-
-    #[test]
-    fn a_priority_is_one_digit_up_to_7() {
-        for name in [
-            "rx_prio8_pause",
-            "rx_prio33_pause",
-            "rx_prio_pause",
-            "rx_priox_pause",
-        ] {
-            let mapped = mapped(CounterPlace::Netdev, name).unwrap();
-            assert_eq!(
-                (mapped.counter, &*mapped.details[0]),
-                (Counter::NetdevStatistic, name)
-            );
-        }
-    }
-
-    #[test]
-    fn objects_of_bnxt_are_gauges_and_settings_are_nothing() {
-        let active = mapped(CounterPlace::Hardware, "active_qps").unwrap();
-        assert_eq!(
-            (active.counter, &*active.details[0]),
-            (Counter::PortObjects, "qp")
-        );
-        assert_eq!(mapped(CounterPlace::Hardware, "lifespan"), None);
-        let other = mapped(CounterPlace::Hardware, "unheard_of").unwrap();
-        assert_eq!(
-            (other.counter, &*other.details[0]),
-            (Counter::PortHwCounter, "unheard_of")
-        );
-    }
-
-    #[test]
-    fn the_same_name_is_another_quantity_elsewhere() {
-        // bnxt_re's rx_bytes are RDMA's; an interface's are those of all traffic, which has no common name here.
-        assert_eq!(
-            mapped(CounterPlace::Hardware, "rx_bytes").unwrap().counter,
-            Counter::PortReceivedBytes
-        );
-        assert_eq!(mapped(CounterPlace::Netdev, "rx_bytes"), None);
-    }
-
-    #[test]
-    fn shares_of_queues_are_left_out() {
-        for name in [
-            "rx0_xdp_drop",
-            "tx12_dropped",
-            "ch3_poll_errors",
-            "[7]: rx_discards",
-        ] {
-            assert_eq!(mapped(CounterPlace::Netdev, name), None, "{name}");
-        }
-        assert!(mapped(CounterPlace::Netdev, "rx_steer_missed_packets").is_none());
-        // veth has few queues, and no sum of them.
-        assert!(mapped(CounterPlace::Netdev, "rx_queue_0_drops").is_some());
-        assert!(mapped(CounterPlace::Netdev, "rx_oversize_pkts_sw_drop").is_some());
-    }
-
-    #[test]
-    fn details_fit_the_labels_of_their_counter() {
-        let mut names = std::collections::BTreeSet::new();
-        for rule in RULES {
-            assert_eq!(rule.details.len(), rule.counter.labels().len(), "{}", rule.name);
-            assert!(rule.name.matches('#').count() <= 1);
-            assert!(
-                names.insert((format!("{:?}", rule.place), rule.name)),
-                "{} twice",
-                rule.name
-            );
-        }
-    }
-}
+mod tests;

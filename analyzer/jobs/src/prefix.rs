@@ -2,7 +2,7 @@
 //!
 //! `srun --label` (`3: `), `mpirun --tag-output` (`[1,3]<stdout>:`) and `--timestamp-output`, torchrun (`[default3]:`, `[rank3]: `), pdsh and
 //! clush (`host: `), `kubectl logs --prefix --timestamps` (`[pod/name/container] `), Docker Compose (`worker-1  | `), Ray
-//! (`(Worker pid=12, ip=10.0.0.1) `), Hydra (`[3] `), times of all of these, and the colours of terminals.
+//! (`(Worker pid=12, ip=10.0.0.1) `), Hydra (`[3] `), container runtimes (`TIME stdout F `), times of all of these, and the colours of terminals.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ pub fn without_prefixes(text: &str) -> Cow<'_, str> {
 pub fn after_prefixes(line: &str) -> &str {
     let mut rest = line;
     for _ in 0..MAX_PREFIXES {
-        let found = [label, tag, bracketed, container, pod, ray, time]
+        let found = [label, tag, bracketed, container, pod, ray, time, stream]
             .into_iter()
             .find_map(|prefix| prefix(rest));
         match found {
@@ -182,6 +182,13 @@ fn pod(line: &str) -> Option<&str> {
     };
     let (name, container) = (parts.next()?, parts.next()?);
     (is_name(name) && is_name(container)).then(|| parts.next().unwrap_or_default())
+}
+
+/// `stdout F text` of Kubernetes' container runtimes (CRI), behind the time; `P` is of a part of a line.
+fn stream(line: &str) -> Option<&str> {
+    ["stdout F ", "stderr F ", "stdout P ", "stderr P "]
+        .into_iter()
+        .find_map(|tag| line.strip_prefix(tag))
 }
 
 /// `(Worker pid=12, ip=10.0.0.1) text` of Ray.

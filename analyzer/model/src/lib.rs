@@ -96,7 +96,7 @@ pub use recording::RecordingStart;
 pub use run::{InputSummary, RunColumns, RunKey, RunRow};
 pub use sample::{
     Counter, CounterChange, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource,
-    SystemStart, value_of,
+    SystemStart, repeated, value_of,
 };
 pub use sink::{ClockStep, Progress, QUIET, RunSummary, Sink, SinkError, Snapshot, TapNames};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};

@@ -12,5 +12,5 @@ mod start;
 pub use counter::{Counter, CounterChange, SampleKind};
 pub use reading::{Sample, SampleSource, value_of};
 pub use row::{SampleColumns, SampleRow};
-pub use series::SampleSeries;
+pub use series::{SampleSeries, repeated};
 pub use start::SystemStart;

@@ -1,8 +1,10 @@
 //! Reads a table of a dataset back: all parts, by column. What the values mean is left to the column descriptions.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
+use std::sync::Once;
 
 use polars::prelude::{
     ChunkedArray, Column as PolarsColumn, DataFrame, DataType, ParquetReader, PolarsError, PolarsNumericType,
@@ -147,12 +149,40 @@ fn read_part(path: &Path) -> Result<DataFrame, Error> {
     undamaged(path, || reader.finish())
 }
 
-/// Result of polars' reading of a part; it panics at files with impossible sizes.
+/// Result of polars' reading of a part. It panics at files with impossible sizes, and at those that the system fails to map into memory.
 pub(crate) fn undamaged<T>(path: &Path, read: impl FnOnce() -> PolarsResult<T>) -> Result<T, Error> {
-    match catch_unwind(AssertUnwindSafe(read)) {
+    match caught(read) {
         Ok(read) => read.map_err(Error::parquet("read", path)),
+        // The text of an error of the system (`std::io::Error`, its `Debug`).
+        Err(text) if text.contains("Os {") => Err(damaged(path, format!("the system fails: {text}"))),
         Err(_) => Err(damaged(path, "it is damaged".to_owned())),
     }
+}
+
+thread_local! {
+    /// This thread reads with polars, whose panics are results.
+    static IS_READING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something of which a panic is a result: its text. The program's hook says nothing of it, because an error follows.
+fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let say = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IS_READING.get() {
+                say(panic);
+            }
+        }));
+    });
+    let was_reading = IS_READING.replace(true);
+    let read = catch_unwind(AssertUnwindSafe(read));
+    IS_READING.set(was_reading);
+    read.map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default()
+    })
 }
 
 fn damaged(path: &Path, reason: String) -> Error {
@@ -217,7 +247,7 @@ pub(crate) fn open(path: &Path) -> Result<ParquetReader<File>, Error> {
     let footer = footer(&file, path)?;
     footer.check().map_err(|damage| damaged(path, damage))?;
     let mut reader = ParquetReader::new(file);
-    let metadata = catch_unwind(AssertUnwindSafe(|| reader.get_metadata().cloned()));
+    let metadata = caught(|| reader.get_metadata().cloned());
     let Ok(Ok(metadata)) = metadata else {
         return Err(damaged(path, footer.damage()));
     };

@@ -729,3 +729,15 @@ fn rows_come_back_over_row_groups_and_parts() {
     let error = Rows::<TimelineColumns>::open(dir.path()).unwrap_err();
     assert!(matches!(&error, Error::NoTable { .. }), "{error}");
 }
+
+/// Polars unwraps the result of mapping a file (polars-io, `mmap.rs`).
+#[test]
+fn a_panic_of_polars_is_an_error_with_its_cause() {
+    let said = |text: &'static str| {
+        let read: Result<(), Error> = crate::read::undamaged(Path::new("a"), || panic!("{text}"));
+        read.unwrap_err().to_string()
+    };
+    let mapped = said("called `Result::unwrap()` on an `Err` value: IO { error: Os { code: 5 } }");
+    assert!(mapped.contains("the system fails: called"), "{mapped}");
+    assert!(said("capacity overflow").ends_with("it is damaged"));
+}

@@ -8,7 +8,7 @@
 mod alignment;
 mod forward;
 mod known;
-mod look;
+pub(crate) mod look;
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -16,11 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use roce_capture::Correction;
+use roce_capture::{Correction, Error};
 use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Offset, StampedPacket};
 use roce_model::{Span, Time};
 
-use crate::taps::{Apart, CONTINUES};
+use crate::error::text;
+use crate::taps::{Apart, CONTINUES, same_begin};
 pub(crate) use alignment::{Alignment, Clock};
 pub use known::KnownClock;
 use look::{Budget, Look, SampledPacket};
@@ -80,14 +81,27 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
             "a stream can be read only once: its clock was not compared with those of the other inputs";
         alignment.warnings.push((stream, text.to_owned()));
     }
-    let close = close_in_time(paths, files, known);
-    if close.len() < 2 {
+    let (close, mut failed) = close_in_time(paths, files, known);
+    let mut looks = if close.len() < 2 {
+        Vec::new()
+    } else {
+        look_into(paths, &close, threads, &mut failed)
+    };
+    alignment
+        .warnings
+        .extend(failed.into_iter().map(|(input, error)| {
+            let text = format!(
+                "its clock was not compared with those of the other inputs: {}",
+                text(&error)
+            );
+            (input, text)
+        }));
+    if looks.is_empty() {
         return alignment;
     }
-    let mut looks = look_into(paths, &close, threads);
     alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
     let recorders = recorders(&looks, known);
-    let groups = group(&looks, &recorders, known, CONTINUES);
+    let groups = group(paths, &looks, &recorders, known, CONTINUES);
     let mut steps = 0..MAX_SET_FORWARD;
     let compared = loop {
         let compared = ComparedClocks::new(&looks, &groups);
@@ -103,7 +117,7 @@ fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> A
     };
     if compared.contradictions().next().is_some() {
         // A capture that follows another one after a long silence may have another clock.
-        let groups = group(&looks, &recorders, known, ROTATES);
+        let groups = group(paths, &looks, &recorders, known, ROTATES);
         ComparedClocks::new(&looks, &groups).conclude(paths, &mut alignment);
     } else {
         compared.conclude(paths, &mut alignment);
@@ -151,15 +165,29 @@ fn machine(known: &[Option<KnownClock>], input: usize) -> Option<u32> {
     known.get(input).copied().flatten().map(|known| known.machine)
 }
 
+/// Inputs that the system failed to read at a look, and how.
+type FailedLooks = Vec<(usize, Error)>;
+
 /// Those of `files` that begin no further from another one than clocks can be apart.
-fn close_in_time(paths: &[&PathBuf], files: Vec<usize>, known: &[Option<KnownClock>]) -> Vec<usize> {
+fn close_in_time(
+    paths: &[&PathBuf],
+    files: Vec<usize>,
+    known: &[Option<KnownClock>],
+) -> (Vec<usize>, FailedLooks) {
+    let mut failed = Vec::new();
     if files.len() < 2 {
-        return Vec::new();
+        return (Vec::new(), failed);
     }
     let mut begins: Vec<(Time, usize)> = files
         .into_iter()
         .filter_map(|input| {
-            let first = look::first_time(paths[input])?;
+            let first = match look::first_time(paths[input]) {
+                Ok(first) => first?,
+                Err(error) => {
+                    failed.push((input, error));
+                    return None;
+                }
+            };
             let known = known.get(input).and_then(Option::as_ref);
             Some((known::common(first, known), input))
         })
@@ -179,11 +207,16 @@ fn close_in_time(paths: &[&PathBuf], files: Vec<usize>, known: &[Option<KnownClo
         .map(|at| begins[at].1)
         .collect();
     inputs.sort_unstable();
-    inputs
+    (inputs, failed)
 }
 
 /// Looks into the inputs, several at a time.
-fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, Look)> {
+fn look_into(
+    paths: &[&PathBuf],
+    inputs: &[usize],
+    threads: u32,
+    failed: &mut FailedLooks,
+) -> Vec<(usize, Look)> {
     let files = inputs.len();
     let each = |all: u64, least: u64| (all / files as u64).max(least);
     let budget = Budget {
@@ -195,7 +228,8 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
     let looks = Mutex::new(Vec::new());
     let work = || {
         while let Some(input) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let (Some(look), Ok(mut looks)) = (look::look(paths[*input], &budget), looks.lock()) {
+            let look = look::look(paths[*input], &budget);
+            if let Ok(mut looks) = looks.lock() {
                 looks.push((*input, look));
             }
         }
@@ -207,20 +241,29 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
         }
         work();
     });
-    let mut looks = looks.into_inner().unwrap_or_default();
-    looks.sort_by_key(|(input, _)| *input);
+    let mut all = looks.into_inner().unwrap_or_default();
+    all.sort_by_key(|(input, _)| *input);
+    let mut looks = Vec::new();
+    for (input, look) in all {
+        match look {
+            Ok(look) => looks.extend(look.map(|look| (input, look))),
+            Err(error) => failed.push((input, error)),
+        }
+    }
     looks
 }
 
 /// The clock of each look, by number: a capture that continues another one, after `silence` or less, has the same, and so have those of
-/// one recorder.
+/// one recorder. Of several that it may continue it is the one whose name begins most like its own, then the one that ended last.
 fn group(
+    paths: &[&PathBuf],
     looks: &[(usize, Look)],
     recorders: &[usize],
     known: &[Option<KnownClock>],
     silence: Span,
 ) -> Vec<usize> {
     let machine = |input: usize| machine(known, input);
+    let name = |input: usize| paths.get(input).map_or("".into(), |path| path.to_string_lossy());
     let mut order: Vec<usize> = (0..looks.len()).collect();
     order.sort_by_key(|at| (looks[*at].1.first, *at));
     let mut clocks: Vec<usize> = (0..looks.len()).collect();
@@ -229,16 +272,20 @@ fn group(
     for at in order {
         let look = &looks[at].1;
         let ends = ends.entry(&look.interfaces).or_default();
-        let before = ends.iter().rposition(|end| {
-            if recorders[*end] == recorders[at] {
-                return true;
-            }
-            let (ended, end) = &looks[*end];
+        let may_continue = |end: usize| {
+            let (ended, end) = &looks[end];
             machine(*ended) == machine(looks[at].0)
                 && end.whole
                 && end.last <= look.first
                 && look.first.since(end.last) <= silence
                 && !are_twins(end, look)
+        };
+        let of_recorder = ends.iter().rposition(|end| recorders[*end] == recorders[at]);
+        let before = of_recorder.or_else(|| {
+            let own = name(looks[at].0);
+            let candidates = ends.iter().enumerate().filter(|(_, end)| may_continue(**end));
+            let most = candidates.max_by_key(|(_, end)| same_begin(&name(looks[**end].0), &own));
+            most.map(|(place, _)| place)
         });
         match before {
             Some(before) => {

@@ -20,6 +20,7 @@ use roce_wire::Roce;
 
 use crate::captures::Captures;
 use crate::decode::{Decoder, Shard};
+use crate::error::text;
 use crate::feed::{MergedInputs, Work};
 use crate::run::Plan;
 use crate::taps::Taps;
@@ -92,6 +93,9 @@ impl Captures {
         selection: &Selection,
         output: O,
     ) -> io::Result<O> {
+        // Failures that the first pass had, too, it has reported.
+        let before = known.failed;
+        let mut failed: Vec<String> = self.errors().map(str::to_owned).collect();
         let (merge, apart) = self.into_frames();
         let mut source = MergedInputs::new(merge, &apart);
         let taps = Taps::new(&plan.lags, apart);
@@ -111,7 +115,13 @@ impl Captures {
             pass.run(&work, &mut batch)?;
             source.merge.recycle(work.run);
         }
-        Ok(pass.output)
+        failed.extend(source.errors.iter().map(|(_, error)| text(error)));
+        match failed.first() {
+            Some(error) if failed.len() > before => {
+                Err(io::Error::other(format!("the second reading fails: {error}")))
+            }
+            _ => Ok(pass.output),
+        }
     }
 }
 
@@ -172,5 +182,35 @@ impl<O: FrameOutput> Pass<'_, O> {
             return true;
         };
         filter.matches(packet) || self.commenter.answers_a_selected_flow(packet, filter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// The first pass has read the capture, which is gone at the second one.
+    #[test]
+    fn a_second_reading_that_fails_is_an_error() {
+        let list = |failed| {
+            let captures = Captures::open(&[PathBuf::from("/nowhere/a.pcap")], 1, true, None, &[]);
+            let mut known = KnownResults::default();
+            known.failed = failed;
+            let selection = Selection {
+                flow: None,
+                commented_only: false,
+                all: false,
+            };
+            captures.list_frames(&Plan::default(), known, &selection, &mut |_| Ok(()))
+        };
+        let error = list(0).unwrap_err().to_string();
+        assert!(
+            error.starts_with("the second reading fails: /nowhere/a.pcap: cannot be opened"),
+            "{error}"
+        );
+        // The first pass has said so, and the other captures are read.
+        assert!(list(1).is_ok());
     }
 }

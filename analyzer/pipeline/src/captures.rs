@@ -45,7 +45,7 @@ impl Captures {
             .iter()
             .map(|place| known.get(*place).copied().flatten())
             .collect();
-        let alignment = if align {
+        let mut alignment = if align {
             align_clocks(paths, &mut opened, threads, &known)
         } else {
             let none = Alignment::none(opened.readers.len());
@@ -54,7 +54,7 @@ impl Captures {
                 ..none
             }
         };
-        let order = inputs::sort(&mut opened, paths);
+        let order = inputs::sort(&mut opened, paths, &mut alignment.warnings);
         let alignment = alignment.reordered(&order);
         Self {
             paths: paths.to_vec(),

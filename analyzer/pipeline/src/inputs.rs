@@ -51,15 +51,28 @@ pub(crate) fn open(paths: &[PathBuf], read_ahead: bool, max_bytes: Option<u64>) 
 
 /// Brings the inputs into the order of their first stamps: what they answer does not depend on the order of the arguments. Of two that
 /// begin at one time, the one comes first that ends earlier, because a file may end where the next one begins. Streams come last.
-/// Returns the number that each of them had.
-pub(crate) fn sort(opened: &mut OpenedInputs, paths: &[PathBuf]) -> Vec<usize> {
+/// Returns the number that each of them had. One whose begin the system fails to read comes last, with a warning by that number.
+pub(crate) fn sort(
+    opened: &mut OpenedInputs,
+    paths: &[PathBuf],
+    warnings: &mut Vec<(usize, String)>,
+) -> Vec<usize> {
     if opened.readers.len() < 2 {
         return (0..opened.readers.len()).collect();
     }
-    let begin = |place: &usize| {
-        let path = paths.get(*place).filter(|path| path.as_path() != Path::new("-"));
+    let mut begin = |number: usize, place: usize| {
+        let path = paths.get(place).filter(|path| path.as_path() != Path::new("-"));
         let path = path.filter(|path| roce_capture::is_whole(path));
-        path.and_then(|path| crate::span::times(path, Span(0)))
+        let times = path.map_or(Ok(None), |path| crate::span::times(path, Span(0)));
+        times
+            .unwrap_or_else(|error| {
+                let text = format!(
+                    "it is taken for the last of the inputs: {}",
+                    crate::error::text(&error)
+                );
+                warnings.push((number, text));
+                None
+            })
             .unwrap_or((Time(u64::MAX), Time(u64::MAX)))
     };
     let readers = std::mem::take(&mut opened.readers);
@@ -68,7 +81,7 @@ pub(crate) fn sort(opened: &mut OpenedInputs, paths: &[PathBuf]) -> Vec<usize> {
         .into_iter()
         .zip(places)
         .enumerate()
-        .map(|(number, (reader, place))| (begin(&place), number, reader, place))
+        .map(|(number, (reader, place))| (begin(number, place), number, reader, place))
         .collect();
     sorted.sort_by_key(|(begin, ..)| *begin);
     let mut order = Vec::new();

@@ -51,6 +51,8 @@ pub struct LiveFeed {
     /// Time at which the current part of the stream ends.
     part_end: Option<Instant>,
     has_ended: bool,
+    /// [`PATIENCE`]; the worlds of tests have less.
+    patience: Duration,
     /// Errors; the run ends at the first one.
     pub errors: Vec<Error>,
 }
@@ -72,6 +74,7 @@ impl LiveFeed {
             full: None,
             part_end: None,
             has_ended: false,
+            patience: PATIENCE,
             errors: Vec::new(),
         }
     }
@@ -147,7 +150,7 @@ impl Feed for LiveFeed {
         if self.part_end.is_some_and(|end| Instant::now() >= end) {
             return Next::Ended;
         }
-        match self.stream.next(PATIENCE) {
+        match self.stream.next(self.patience) {
             Captured::Run(run) => {
                 // Frames behind the last one that has room are analysed, and not kept.
                 if self.full.is_none() {
@@ -211,3 +214,6 @@ impl RunOutcome<LiveFeed> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use roce_capture::{Options, Reader};
+use roce_capture::Error;
 use roce_model::{Span, Time};
+
+use crate::align::look;
+use crate::error::text;
 
 /// The widest bin, for captures of 250 ms and more, and where the length cannot be known: standard input, pipes, live runs.
 pub const WIDEST: Span = Span(1_000_000);
@@ -17,9 +20,10 @@ const MIN_BINS: u64 = 250;
 /// packets) gets its length from its size.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The width of a bin for these captures.
-pub fn bin(paths: &[PathBuf]) -> Span {
-    length(paths).map_or(WIDEST, bin_of)
+/// The width of a bin for these captures. `warn` gets a capture that the system fails to read, with a text: the width follows from the
+/// others then.
+pub fn bin(paths: &[PathBuf], warn: &mut dyn FnMut(&Path, &str)) -> Span {
+    length(paths, warn).map_or(WIDEST, bin_of)
 }
 
 /// The widest of 1, 2, 5, 10, ... us with which a run of this length has enough bins.
@@ -39,14 +43,21 @@ fn bin_of(length: Span) -> Span {
 
 /// From the first frame of all captures to the last, or a time that is long enough for the widest bin. `None` where one of them can
 /// be read only once.
-fn length(paths: &[PathBuf]) -> Option<Span> {
+fn length(paths: &[PathBuf], warn: &mut dyn FnMut(&Path, &str)) -> Option<Span> {
     let long = WIDEST * MIN_BINS;
     let (mut first, mut last) = (Time(u64::MAX), Time(0));
     for path in paths {
         if path.as_path() == Path::new("-") || !roce_capture::is_whole(path) {
             return None;
         }
-        let Some((begin, end)) = times(path, long) else {
+        let found = times(path, long).unwrap_or_else(|error| {
+            warn(
+                path,
+                &format!("the width of bins does not follow from it: {}", text(&error)),
+            );
+            None
+        });
+        let Some((begin, end)) = found else {
             continue;
         };
         (first, last) = (first.min(begin), last.max(end));
@@ -58,12 +69,16 @@ fn length(paths: &[PathBuf]) -> Option<Span> {
 }
 
 /// The first and the last time of a capture; what goes over `long` is not looked at, but one batch always is.
-pub(crate) fn times(path: &Path, long: Span) -> Option<(Time, Time)> {
-    let mut reader = Reader::open(path, &Options::default()).ok()?;
+///
+/// # Errors
+/// The system fails to read it. Errors of its content are reported when it is read for the run.
+pub(crate) fn times(path: &Path, long: Span) -> Result<Option<(Time, Time)>, Error> {
+    let Some(mut reader) = look::opened(path)? else {
+        return Ok(None);
+    };
     let (mut first, mut last) = (Time(u64::MAX), Time(0));
     let mut bytes = 0;
-    // Errors are reported when the capture is read for the run.
-    while let Ok(Some(batch)) = reader.next_batch() {
+    while let Some(batch) = look::next(&mut reader)? {
         for frame in batch.frames() {
             first = first.min(frame.time);
             last = last.max(frame.time);
@@ -80,7 +95,7 @@ pub(crate) fn times(path: &Path, long: Span) -> Option<(Time, Time)> {
             break;
         }
     }
-    (first <= last).then_some((first, last))
+    Ok((first <= last).then_some((first, last)))
 }
 
 #[cfg(test)]
@@ -105,9 +120,30 @@ mod tests {
         }
     }
 
+    /// A process's own memory is a regular file without a length, and the page at 0 is never there: reading it fails with EIO.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_look_that_the_system_fails_is_told() {
+        let mut warnings = Vec::new();
+        let captures = [PathBuf::from("/proc/self/mem")];
+        let width = bin(&captures, &mut |path, text| {
+            warnings.push(format!("{}: {text}", path.display()));
+        });
+        assert_eq!(width, WIDEST);
+        let [warning] = warnings.as_slice() else {
+            panic!("{warnings:?}");
+        };
+        assert!(
+            warning.starts_with("/proc/self/mem: the width of bins does not follow from it: "),
+            "{warning}"
+        );
+        assert!(warning.ends_with("Input/output error (os error 5)"), "{warning}");
+    }
+
     #[test]
     fn what_can_be_read_once_has_the_widest() {
-        assert_eq!(bin(&[PathBuf::from("-")]), WIDEST);
-        assert_eq!(bin(&[PathBuf::from("/nowhere/at/all.pcap")]), WIDEST);
+        let mut warn = |path: &Path, text: &str| panic!("{}: {text}", path.display());
+        assert_eq!(bin(&[PathBuf::from("-")], &mut warn), WIDEST);
+        assert_eq!(bin(&[PathBuf::from("/nowhere/at/all.pcap")], &mut warn), WIDEST);
     }
 }

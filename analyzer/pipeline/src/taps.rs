@@ -89,6 +89,8 @@ impl Apart {
 struct Tap {
     /// The file that it is read from now.
     input: usize,
+    /// The name of that file.
+    capture: String,
     /// The first file that it was read from.
     first_input: usize,
     link: LinkType,
@@ -218,7 +220,7 @@ impl Taps {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let overlapping = recorder.map(|recorder| (recorder, of.section, number));
         let known = overlapping.and_then(|key| self.overlapping.get(&key).copied());
-        let tap = match known.or_else(|| self.continued(input, of, time)) {
+        let tap = match known.or_else(|| self.continued(input, capture, of, time)) {
             Some(tap) => tap,
             None => self.add(input, of, None),
         };
@@ -227,6 +229,7 @@ impl Taps {
         }
         if let Some(state) = self.list.get_mut(tap.0 as usize) {
             state.input = input;
+            capture.clone_into(&mut state.capture);
         }
         if let Some(lag) = lag.and_then(|lag| self.lags.get_mut(lag)) {
             lag.tap = Some(tap);
@@ -240,24 +243,26 @@ impl Taps {
     }
 
     /// The tap that an interface of an input continues whose first frame comes at `time`: the same one of a capture, or of a section,
-    /// that has ended before. However long it was silent, nothing else recorded there.
-    fn continued(&mut self, input: usize, of: &Interface, time: Time) -> Option<TapId> {
+    /// that has ended before. However long it was silent, nothing else recorded there. Of several it is the one whose file's name begins most
+    /// like this one's, since recorders number their files at the end of the name; then the one that ended last.
+    fn continued(&mut self, input: usize, capture: &str, of: &Interface, time: Time) -> Option<TapId> {
         let ended = self.ended.get_mut(&(of.link, of.name.clone()))?;
         let begin = ended.len().saturating_sub(MAX_ENDED);
-        let at = ended.get(begin..)?.iter().rposition(|tap| {
-            let Some(tap) = self.list.get(tap.0 as usize) else {
-                return false;
-            };
-            tap.last <= time
+        let candidates = ended.get(begin..)?.iter().enumerate().filter_map(|(at, tap)| {
+            let tap = self.list.get(tap.0 as usize)?;
+            let continues = tap.last <= time
                 && time.since(tap.last) <= CONTINUES
-                && (tap.input == input || !self.apart.are(tap.input, input))
-        })?;
+                && (tap.input == input || !self.apart.are(tap.input, input));
+            continues.then_some((at, tap))
+        });
+        let (at, _) = candidates.max_by_key(|(_, tap)| same_begin(&tap.capture, capture))?;
         Some(ended.remove(begin + at))
     }
 
     fn add(&mut self, input: usize, of: &Interface, mirror: Option<(MirrorKind, u32)>) -> TapId {
         self.list.push(Tap {
             input,
+            capture: String::new(),
             first_input: input,
             link: of.link,
             name: of.name.clone(),
@@ -434,6 +439,12 @@ impl Taps {
     }
 }
 
+/// Number of bytes that two names have in common at their begin.
+pub(crate) fn same_begin(one: &str, other: &str) -> usize {
+    let pairs = one.bytes().zip(other.bytes());
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
 fn id(at: usize) -> TapId {
     TapId(u32::try_from(at).unwrap_or(u32::MAX))
 }
@@ -493,6 +504,27 @@ mod tests {
         assert_ne!(before, late, "they recorded at the same time");
         let other_day = taps.interface(6, "a", 0, &interface("eth0"), Time(2 * hours + 3));
         assert_ne!(other_day, late, "more than twelve hours after it");
+    }
+
+    #[test]
+    fn files_of_two_recorders_that_rotate_at_once_continue_each_its_own() {
+        let mut taps = Taps::default();
+        let begin = |taps: &mut Taps, input, name: &str, from: u64| {
+            let tap = taps.interface(input, name, 0, &interface("eth0"), Time(from));
+            taps.frames(tap, 1, 0, Time(from), Time(from + 10));
+            tap
+        };
+        let (host, switch) = (
+            begin(&mut taps, 0, "host_00001.pcap", 0),
+            begin(&mut taps, 1, "switch_00001.pcap", 1),
+        );
+        taps.ended(0);
+        taps.ended(1);
+        assert_eq!(begin(&mut taps, 2, "host_00002.pcap", 20), host);
+        assert_eq!(begin(&mut taps, 3, "switch_00002.pcap", 21), switch);
+        taps.ended(2);
+        // A name that is like no other one's: the last that ended.
+        assert_eq!(begin(&mut taps, 4, "later.pcap", 40), host);
     }
 
     #[test]

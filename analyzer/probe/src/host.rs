@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use roce_hosts::{CounterPlace, MappedCounter, ethtool_statistics, mapped};
-use roce_model::{Counter, Sample, SampleSource, SystemStart, Time, value_of};
+use roce_model::{Counter, Sample, SampleSource, SystemStart, Time, repeated, value_of};
 
 use crate::dcb::{Dcb, DcbReading};
 use crate::ethtool::Ethtool;
@@ -55,6 +55,8 @@ pub struct HostReader {
     owners: HashMap<String, String>,
     /// Devices that are virtual functions.
     virtual_functions: BTreeSet<String>,
+    /// Start of the system, as the last text said it.
+    text_start: SystemStart,
 }
 
 /// Sockets are opened at once, because a process that has given up its rights opens none.
@@ -102,6 +104,7 @@ impl HostReader {
             rates: Rates::default(),
             owners: HashMap::new(),
             virtual_functions: BTreeSet::new(),
+            text_start: SystemStart::default(),
         }
     }
 
@@ -152,6 +155,9 @@ impl HostReader {
     /// Start of the system, as far as a recording says it.
     pub fn start(&self) -> SystemStart {
         let text = |path: &str| read(&self.root.join(path), MAX_STAT).unwrap_or_default();
+        if self.text_start != SystemStart::default() {
+            return self.text_start;
+        }
         SystemStart::from_texts(
             &text("proc/uptime"),
             &text("proc/sys/kernel/random/boot_id"),
@@ -254,6 +260,8 @@ impl HostReader {
                 None => into.push(optional(time, &self.node, &object, counter.name, counter.value)),
             }
         }
+        keep_largest(into, first);
+        self.text_start = text::start(text);
         into.len() > first
     }
 
@@ -279,6 +287,7 @@ impl HostReader {
         into: &mut Vec<Sample>,
     ) {
         let object: Arc<str> = object.into();
+        let first = into.len();
         for name in names(folder) {
             let path = folder.join(&name);
             let text = read(&path, MAX_TEXT_FILE);
@@ -299,6 +308,7 @@ impl HostReader {
             }
             self.add(time, &object, place, &name, value, into);
         }
+        keep_largest(into, first);
     }
 
     /// The optional counters of a port that are on: netlink alone has them.
@@ -475,6 +485,19 @@ impl HostReader {
             details: mapped.details.clone(),
             value: value_of(value) * mapped.factor,
             bits: mapped.bits,
+        });
+    }
+}
+
+/// Leaves out samples from `first` on that repeat a quantity under another of its driver's names.
+fn keep_largest(samples: &mut Vec<Sample>, first: usize) {
+    let repeats = repeated(samples.get(first..).unwrap_or_default());
+    if repeats.contains(&true) {
+        let mut at = 0_usize;
+        samples.retain(|_| {
+            at += 1;
+            let repeat = at.checked_sub(first + 1).and_then(|at| repeats.get(at));
+            repeat != Some(&true)
         });
     }
 }

@@ -117,15 +117,18 @@ impl Machine {
         }
     }
 
-    /// Gives a script the bytes of `source` as its standard input, and returns its output, up to 64 KiB.
+    /// Gives a script the bytes of `source` as its standard input, and returns its output, up to 64 KiB. `goes_on` is asked ten times a
+    /// second while they are sent.
     ///
     /// # Errors
-    /// If the script fails, the source cannot be read, or it takes longer than `patience` behind the last byte.
+    /// If the script fails, the source cannot be read, a block of 256 KiB is not taken within `patience`, it takes longer than that
+    /// behind the last byte, or `goes_on` says no (as [`RemoteError::Interrupted`]).
     pub fn feed(
         &self,
         script: &str,
-        source: &mut dyn Read,
+        source: impl Read + Send + 'static,
         patience: Duration,
+        goes_on: &dyn Fn() -> bool,
     ) -> Result<Vec<u8>, RemoteError> {
         let mut child = started(&mut self.shell(script)?, Stdio::piped())?;
         let errors = errors_of(&mut child)?;
@@ -139,7 +142,7 @@ impl Machine {
             })?;
         }
         let copied = match child.stdin.take() {
-            Some(mut input) => io::copy(source, &mut input).map(drop),
+            Some(input) => sent(&mut child, source, input, patience, goes_on)?,
             None => Ok(()),
         };
         // A script that fails says why; the broken pipe is a result of that.
@@ -250,6 +253,47 @@ fn drain(
             }
             (period, before) = (Instant::now(), bytes);
         }
+    }
+}
+
+/// Writes `source` into the standard input of a child, in another thread: a child that reads nothing would hold this one up for ever.
+fn sent(
+    child: &mut Child,
+    mut source: impl Read + Send + 'static,
+    mut input: ChildStdin,
+    patience: Duration,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<io::Result<()>, RemoteError> {
+    let (sender, blocks) = channel();
+    beside(child, move || {
+        let mut block = vec![0; BLOCK_BYTES];
+        loop {
+            let written = match source.read(&mut block) {
+                Ok(0) => return,
+                Ok(read) => input.write_all(&block[..read]),
+                Err(error) => Err(error),
+            };
+            let is_last = written.is_err();
+            if sender.send(written).is_err() || is_last {
+                return;
+            }
+        }
+    })?;
+    let mut heard = Instant::now();
+    loop {
+        let failure = match blocks.recv_timeout(ASK.min(patience)) {
+            Err(RecvTimeoutError::Disconnected) => return Ok(Ok(())),
+            Ok(Err(error)) => return Ok(Err(error)),
+            _ if !goes_on() => RemoteError::Interrupted,
+            Ok(Ok(())) => {
+                heard = Instant::now();
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() < patience => continue,
+            Err(RecvTimeoutError::Timeout) => RemoteError::NoAnswer(patience),
+        };
+        end(child);
+        return Err(failure);
     }
 }
 
@@ -385,8 +429,19 @@ mod tests {
         let stopped = here().fetch("echo; sleep 60", &mut sink, BOUNDS, &|| false);
         assert!(matches!(stopped, Err(RemoteError::Interrupted)), "{stopped:?}");
         let text = vec![b'x'; 300_000];
-        let answer = here().feed("wc -c", &mut text.as_slice(), PATIENCE).unwrap();
-        assert_eq!(String::from_utf8(answer).unwrap().trim(), "300000");
+        let answer = here().feed("wc -c", io::Cursor::new(text), PATIENCE, &|| true);
+        assert_eq!(String::from_utf8(answer.unwrap()).unwrap().trim(), "300000");
+    }
+
+    /// A pipe holds 64 KiB: the rest waits for a reader (pipe(7)).
+    #[test]
+    fn a_script_that_reads_nothing_is_ended() {
+        let text = || io::Cursor::new(vec![b'x'; 300_000]);
+        let patience = Duration::from_millis(300);
+        let asleep = here().feed("exec sleep 600", text(), patience, &|| true);
+        assert!(matches!(asleep, Err(RemoteError::NoAnswer(_))), "{asleep:?}");
+        let stopped = here().feed("exec sleep 600", text(), PATIENCE, &|| false);
+        assert!(matches!(stopped, Err(RemoteError::Interrupted)), "{stopped:?}");
     }
 
     #[test]

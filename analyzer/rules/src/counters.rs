@@ -20,6 +20,7 @@ use roce_model::{Counter, Evidence, Fact, Severity};
 use roce_spelling::decimal;
 
 pub use growth::{CounterReading, Growths, LinkFacts};
+pub use notices::{IGNORED_SHARE, MIN_IGNORED};
 pub use sign::{CounterRule, CounterRun};
 
 /// A finding about counters.

@@ -85,3 +85,37 @@ fn a_killed_collector_is_said_reaped_and_started_again() {
             .contains("\nroce_switch_up{switch=\"leaf1\"} 1\n")
     );
 }
+
+#[test]
+#[cfg(feature = "nxapi")]
+fn a_killed_sender_of_metrics_is_said_and_reaped() {
+    let folder = tempdir().unwrap();
+    // Nobody listens on port 9 of this host (RFC 863, discard).
+    let arguments = [
+        "--counters-only",
+        "--no-sandbox",
+        "--push",
+        "http://127.0.0.1:9",
+        "--push-every",
+        "1s",
+    ];
+    let serving = ServingCommand::new(folder.path(), &arguments);
+    let server = serving.child.id();
+    let [(sender, _)] = children(server)[..] else {
+        panic!("one process beside the server: {:?}", children(server));
+    };
+    kill_process(
+        Pid::from_raw(i32::try_from(sender).unwrap()).unwrap(),
+        Signal::KILL,
+    )
+    .unwrap();
+    wait("its end is said", || {
+        let ends = "the process that sends metrics has ended: no more are sent";
+        serving.said().iter().any(|line| line.contains(ends))
+    });
+    assert_eq!(children(server), [], "it is waited for");
+    assert!(
+        serving.at.get("/metrics").contains("roce_"),
+        "it goes on to serve"
+    );
+}

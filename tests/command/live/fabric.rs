@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -159,6 +159,39 @@ fn the_reading_process_ends_with_a_killed_run() {
     live.signal(Signal::KILL);
     assert_eq!(live.ended().code, None);
     wait_for_readers(folder.path(), 0);
+}
+
+#[test]
+fn a_reading_process_that_is_killed_is_said_and_reaped() {
+    let Some(net) = Net::new() else { return };
+    let folder = with_inventory();
+    let file = folder.path().join("fabric.toml");
+    let mut live = net.live(
+        folder.path(),
+        &["-i", "v1", "--format", "none", "--inventory", text(&file)],
+    );
+    assert!(live.captures());
+    let reader = wait_for_readers(folder.path(), 1).remove(0);
+    let number = reader.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(number).unwrap(), Signal::KILL).unwrap();
+    // A process that has ended stays there until somebody has waited for it.
+    let begun = Instant::now();
+    while reader.exists() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{} is left",
+            reader.display()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    live.signal(Signal::INT);
+    let ran = live.ended();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("the process that reads switches has ended: no more of their samples"),
+        "{ran:?}"
+    );
 }
 
 #[test]

@@ -82,7 +82,13 @@ impl Net {
         ["ip", "netns", "exec", &self.name]
     }
 
-    fn ip(&self, arguments: &[&str]) -> Result<(), String> {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `ip` inside.
+    pub(crate) fn ip(&self, arguments: &[&str]) -> Result<(), String> {
         ip(&[&["-n", &self.name], arguments].concat())
     }
 

@@ -5,6 +5,7 @@
     reason = "numbers of items are cut to the fields of their packets"
 )]
 
+pub(super) mod containers;
 pub(super) mod texts;
 pub(super) mod transports;
 

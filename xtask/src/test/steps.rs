@@ -22,6 +22,10 @@ pub(super) const ATTACK: Step = Step {
     name: "attack",
     title: "hostile inputs",
 };
+pub(super) const FAULTS: Step = Step {
+    name: "faults",
+    title: "calls that fail",
+};
 pub(super) const PROMETHEUS: Step = Step {
     name: "prometheus",
     title: "metrics, in Prometheus",
@@ -92,11 +96,12 @@ pub(super) const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-pub(super) const STEPS: [&Step; 21] = [
+pub(super) const STEPS: [&Step; 22] = [
     &FORMAT,
     &CLIPPY,
     &TESTS,
     &ATTACK,
+    &FAULTS,
     &PROMETHEUS,
     &MCP,
     &OTLP,

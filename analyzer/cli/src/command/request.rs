@@ -94,6 +94,9 @@ impl PreparedRun {
             mut known,
         } = found;
         let settings = RunSettings::from_captures(&options, fits_bin && recorded.is_none())?;
+        for (capture, text) in &settings.failed_looks {
+            messages::warn(capture, text);
+        }
         let key = options.names.key_of_captures(
             &options.captures,
             options.capture.as_deref(),

@@ -29,7 +29,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Log> {
     let log = reader.finish();
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let is_empty = log.queue_pairs.is_empty() && log.communicators.is_empty() && log.errors.is_empty();
-    if is_empty && log.versions.is_empty() && log.edges.is_empty() && log.unknown_lines == 0 {
+    if is_empty && log.versions.is_empty() && log.edges.is_empty() && log.own_lines == 0 {
         bail!(
             "{}: none of {} lines is of NCCL, or an error of a known program\nhint: set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH for \
              the job",

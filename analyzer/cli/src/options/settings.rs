@@ -50,6 +50,8 @@ pub(crate) struct RunSettings {
     job: Arc<JobLog>,
     /// Message about that log.
     pub(crate) about_log: Option<nccl::About>,
+    /// Captures that could not be looked at for the width of a bin, each with a warning.
+    pub(crate) failed_looks: Vec<(String, String)>,
     /// Documents of the job.
     pub(crate) merged: MergedDocuments,
     /// Text of the configuration file, if there is one.
@@ -96,6 +98,7 @@ impl RunSettings {
             job: Arc::new(job),
             merged,
             about_log,
+            failed_looks: Vec::new(),
             config_text: shape.config.is_some().then_some(config.text),
             shape,
             echo: Vec::new(),
@@ -117,7 +120,11 @@ impl RunSettings {
             );
         }
         if fits_bin && settings.shape.bin.is_none() {
-            settings.bin = span::bin(&arguments.captures);
+            settings.bin = span::bin(&arguments.captures, &mut |path, text| {
+                settings
+                    .failed_looks
+                    .push((path.display().to_string(), text.to_owned()));
+            });
             let said = settings.echo.iter_mut().find(|(name, _)| name == BIN);
             if let Some((_, value)) = said {
                 *value = settings.bin.0.to_string();

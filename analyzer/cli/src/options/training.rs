@@ -15,11 +15,21 @@ const VALUE: &str = r"(?<value>\d+(?:\.\d+)?)\s*(?<unit>ms|milliseconds|us|s|sec
 /// The number of a step: `Iteration 10`, `iter 10:`, ` iteration      100/  500000 |`, `Step: 10`, `step=10`, `global_step 10`, `[step 10]`.
 ///
 /// Keys of JSON and of Python's dictionaries have quotation marks.
-const STEP: &str = r#"(?i)(?:\b|_)(?:iteration|iter|step|it)\b["']?\s*[:=#\[]?\s*(?<step>\d+)\b"#;
+const STEP: &str = r#"(?i)(?:\b|_)(?:iterations?|iter|steps?|it)\b["']?\s*[:=#\[]?\s*(?<step>\d+)\b"#;
 /// The all-reduce of a step: `AllReduce: 45.2ms`, `all_reduce_time=0.045s`, `grad sync (ms): 45.2`, `bwd_allreduce: 45.2`, `comm time 45 ms`.
 const ALLREDUCE: &str = r#"(?i)(?:\b|_)(?:all[-_ ]?reduce|(?:grads?|gradients?)[-_ ](?:sync|all[-_]?reduce)|comm(?:unication)?)(?:_microstep)?(?:[-_ ]?time)?(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?["']?\s*[:=|]?\s*"#;
 /// The whole step: `Total: 156.3ms`, `elapsed time per iteration (ms): 1234.5`, `time 156.30ms`, `step time 0.5s`, `dt: 330.1ms`.
 const TOTAL: &str = r#"(?i)\b(?:total|(?:step|iter|iteration|batch)[-_ ]time|elapsed time per iteration|time per (?:step|iteration)|time|dt)(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?["']?\s*[:=|]?\s*"#;
+/// A time right behind the number of the step: `Step 1: 20.0 ms`, `step 1/1000 took 0.0200 s`, `step 3 finished in 45 ms`.
+const BEHIND: &str =
+    r"(?i)^(?:\s*/\s*\d+)?\s*[\]):,|-]*\s*(?:(?:took|done|finished|completed)(?: in)?|in|=)?\s*";
+/// A key whose words have the second as its unit: MaxText's `completed step: 1, seconds: 0.020`, NeMo's `train_step_timing in s: 0.020`.
+const KEYED: &str = r#"(?i)\b(?:train_step_timing in s|seconds)["']?\s*[:=]\s*(?<value>\d+\.\d+)"#;
+/// A key of the step's time without a unit, which counts seconds: `iteration_time=0.0200`, `'step_time': 0.02`. Only fractions below
+/// [`MAX_UNITLESS`] are taken: larger ones may be milliseconds.
+const UNITLESS: &str = r#"(?i)\b(?:step|iter|iteration|batch)_time["']?\s*[:=]\s*(?<value>\d+\.\d+)"#;
+/// Largest number of seconds without a unit.
+const MAX_UNITLESS: f64 = 10.0;
 /// Programs whose times have no unit, because it is always the second: PyTorch's examples (`Epoch: [0][ 10/5005]  Time  0.345 ( 0.512)`) and
 /// MMEngine (`Epoch(train) [1][10/100] ... time: 0.2345`). The bars of tqdm, which Hugging Face's Trainer and Lightning show, have steps in a
 /// second or seconds for a step (`100/1000 [00:30<04:30, 3.33it/s, loss=2.3]`).
@@ -82,6 +92,9 @@ pub(crate) struct BuiltInForms {
     total: Regex,
     later: Regex,
     seconds: Regex,
+    behind: Regex,
+    keyed: Regex,
+    unitless: Regex,
 }
 
 impl Pattern {
@@ -119,6 +132,9 @@ impl Pattern {
             total: compiled(&format!("{TOTAL}{VALUE}"))?,
             later: compiled(LATER)?,
             seconds: compiled(SECONDS)?,
+            behind: compiled(&format!("{BEHIND}{VALUE}"))?,
+            keyed: compiled(KEYED)?,
+            unitless: compiled(UNITLESS)?,
         })))
     }
 
@@ -197,10 +213,20 @@ impl BuiltInForms {
             |(_, place)| format!("{} | {}", &rest[..place.start], &rest[place.end..]),
         );
         let mut timed = self.total.captures_iter(&others);
+        let total = timed
+            .find_map(|found| with_unit(&found))
+            .or_else(|| with_unit(&self.behind.captures(rest)?));
+        let is_known = total.is_some() || allreduce.is_some();
+        let in_seconds = || {
+            let value = |form: &Regex| form.captures(line)?.name("value")?.as_str().parse::<f64>().ok();
+            value(&self.keyed)
+                .or_else(|| value(&self.unitless).filter(|seconds| *seconds <= MAX_UNITLESS))
+                .and_then(|seconds| span(seconds, 1e9))
+        };
         Some(LoggedTimes {
             step: step.as_str().parse().ok()?,
             allreduce: allreduce.map(|(time, _)| time),
-            total: timed.find_map(|found| with_unit(&found)),
+            total: total.or_else(|| if is_known { None } else { in_seconds() }),
         })
     }
 }
@@ -476,6 +502,52 @@ mod tests {
     fn patterns_that_say_nothing_are_refused() {
         for wrong in ["(", "(?<step>x)", "(?<total_ms>x)", "(?<step>x)(?<total_h>y)"] {
             assert!(Pattern::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// MaxText, NeMo, DeepSpeed's ThroughputTimer and scripts of their own, with made-up values.
+    #[test]
+    fn times_behind_steps_and_keys_with_their_unit() {
+        let pattern = Pattern::built_in().unwrap();
+        for (line, step, total_us) in [
+            ("Step 4: 21.5 ms", 4, 21_500),
+            ("[rank2]: step 4: 21.5 ms", 4, 21_500),
+            ("1: Step 4: 21 ms", 4, 21_000),
+            ("step 4/900 took 0.0215 s", 4, 21_500),
+            ("step 4 finished in 22 ms", 4, 22_000),
+            (
+                "steps: 40 loss: 8.1 iter time (s): 0.022 samples/sec: 512.0",
+                40,
+                22_000,
+            ),
+            (
+                "completed step: 7, seconds: 0.031, TFLOP/s/device: 301.2, loss: 2.1",
+                7,
+                31_000,
+            ),
+            (
+                "Epoch 0: | train_step_timing in s: 0.025, global_step: 9, reduced_train_loss: 2.1",
+                9,
+                25_000,
+            ),
+            ("Training Epoch: 0 step 9 iteration_time=0.0215", 9, 21_500),
+            ("{'loss': 2.1, 'step': 9, 'step_time': 0.02150}", 9, 21_500),
+        ] {
+            let found = pattern.read(line).unwrap_or_else(|| panic!("not read: {line}"));
+            assert_eq!(
+                (found.step, found.total),
+                (step, Some(Span(total_us * 1_000))),
+                "{line}"
+            );
+        }
+        // A number without a unit may be milliseconds, and a loss is no time.
+        for line in [
+            "step 9 step_time=215.0",
+            "step 9: loss 2.15",
+            "step 9/900",
+            "Step 4: 21.5",
+        ] {
+            assert_eq!(pattern.read(line), None, "{line}");
         }
     }
 }

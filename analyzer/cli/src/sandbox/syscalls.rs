@@ -24,7 +24,8 @@ pub(crate) struct Needs {
     pub(crate) connect: bool,
 }
 
-/// Calls that are allowed whatever their arguments.
+/// Calls that are allowed whatever their arguments. Those that change a file's mode, owner, times or attributes are not among them: Landlock
+/// does not refuse them outside of the output's folder (landlock(7), LIMITATIONS).
 const ALLOWED: &[c_long] = &[
     // Files, pipes and what is open already.
     libc::SYS_read,
@@ -55,10 +56,6 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_mkdirat,
     libc::SYS_unlinkat,
     libc::SYS_renameat2,
-    libc::SYS_linkat,
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
-    libc::SYS_utimensat,
     libc::SYS_umask,
     libc::SYS_ftruncate,
     libc::SYS_fallocate,
@@ -172,8 +169,6 @@ const OLDER: &[c_long] = &[
     libc::SYS_unlink,
     libc::SYS_rename,
     libc::SYS_renameat,
-    libc::SYS_link,
-    libc::SYS_chmod,
     libc::SYS_dup2,
     libc::SYS_pipe,
     libc::SYS_poll,
@@ -211,7 +206,8 @@ pub(crate) fn filter(needs: Needs) -> Result<(), Error> {
     apply_filter_all_threads(&common)
 }
 
-/// Calls that a process may not make which starts others of this program: sockets, and what takes over other processes or the system.
+/// Calls that a process may not make which starts others of this program: sockets, what takes over other processes or the system, and what
+/// changes files without opening them, which Landlock does not refuse.
 const REFUSED: &[c_long] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -233,7 +229,36 @@ const REFUSED: &[c_long] = &[
     libc::SYS_kexec_load,
     libc::SYS_chroot,
     libc::SYS_userfaultfd,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
 ];
+
+/// fchmodat2, of Linux 6.6 (include/uapi/asm-generic/unistd.h): the C library's own header may be older.
+const FCHMODAT2: c_long = 452;
 
 /// Refuses sockets, and what takes over other processes, in all threads and all processes that are started from now on.
 ///
@@ -354,7 +379,17 @@ mod tests {
             libc::SYS_mknodat,
             libc::SYS_chroot,
             libc::SYS_pidfd_open,
+            libc::SYS_pidfd_getfd,
+            libc::SYS_open_by_handle_at,
             libc::SYS_userfaultfd,
+            libc::SYS_linkat,
+            libc::SYS_symlinkat,
+            libc::SYS_fchmod,
+            libc::SYS_fchmodat,
+            FCHMODAT2,
+            libc::SYS_fchownat,
+            libc::SYS_utimensat,
+            libc::SYS_setxattr,
         ] {
             assert!(!most.contains_key(&call), "{call}");
         }

@@ -303,6 +303,7 @@ impl TapMatcher {
             return self.late(packet, at, number);
         };
         let is_repaired = number.is_repaired(&packet.roce);
+        let shown = number.shown(is_repaired, noted.is_again);
         self.count(packet.tap);
         if crossing.is_first {
             self.count(crossing.tap);
@@ -314,6 +315,7 @@ impl TapMatcher {
                 time: crossing.time,
                 is_ambiguous: crossing.is_ambiguous,
                 is_repaired,
+                shown: 0,
                 hop_limit: crossing.hop_limit,
                 marked: crossing.marked,
             },
@@ -322,6 +324,7 @@ impl TapMatcher {
                 time: packet.time,
                 is_ambiguous: false,
                 is_repaired,
+                shown,
                 hop_limit: packet.roce.hop_limit,
                 marked: packet.roce.ecn() == Ecn::Ce,
             },
@@ -344,6 +347,7 @@ impl TapMatcher {
                 time: transmission.time,
                 is_ambiguous: !is_alone,
                 is_repaired,
+                shown: 0,
                 hop_limit: transmission.hop_limit,
                 marked: transmission.marked,
             },
@@ -352,6 +356,7 @@ impl TapMatcher {
                 time: packet.time,
                 is_ambiguous: false,
                 is_repaired,
+                shown: 0,
                 hop_limit: packet.roce.hop_limit,
                 marked: packet.roce.ecn() == Ecn::Ce,
             },

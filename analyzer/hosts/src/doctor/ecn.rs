@@ -1,6 +1,7 @@
 //! Checks of congestion control: traffic class, ECN and CNPs.
 
 use roce_model::Severity;
+use roce_rules::counters::{IGNORED_SHARE, MIN_IGNORED};
 
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, Status, each};
 use crate::doctor::counters::LATER;
@@ -65,7 +66,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "cc.ignored",
         title: "no CNP is ignored",
         read: "the driver's counter rp_cnp_ignored, twice with --duration",
-        method: "it rises: critical; it is above 0: warning",
+        method: "it rises by 10 or more, and by half of the CNPs that came: critical; it rises by less, or is above 0: info",
         meaning: "An ignored CNP slows nobody.",
         symptom: "Marks and CNPs, and an unchanged rate.",
         alternatives: "ecn.rp",
@@ -309,10 +310,19 @@ fn ignored(facts: &Facts<'_>) -> Vec<Outcome> {
     let mut all = Vec::new();
     for moved in facts.counter("port_cnp_ignored") {
         let (status, said) = match moved.change {
-            Some(change) if change > 0.0 => (
-                Status::Critical,
-                format!("{change} CNPs were ignored while it was watched"),
-            ),
+            Some(change) if change > 0.0 => {
+                let mut handled = facts.counter("port_cnp_handled");
+                let handled = handled.find(|handled| handled.object == moved.object);
+                let all = handled
+                    .and_then(|handled| handled.change)
+                    .map(|handled| change + handled);
+                let is_most = all.is_none_or(|all| change / all >= IGNORED_SHARE) && change >= MIN_IGNORED;
+                let of = all.map_or_else(String::new, |all| format!(" of {all}"));
+                (
+                    if is_most { Status::Critical } else { Status::Info },
+                    format!("{change} CNPs{of} were ignored while it was watched"),
+                )
+            }
             _ if moved.value > 0.0 => (
                 Status::Info,
                 format!(

@@ -25,8 +25,11 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     ..CERTAIN
 }];
 
-/// Rules that checks of their own show: `ecn.np` and `cc.ignored`.
-const SHOWN_ELSEWHERE: [&str; 2] = ["counters.cnp_not_sent", "counters.cnp_ignored"];
+/// Rules that checks of their own judge, with these.
+const SHOWN_ELSEWHERE: [(&str, &str); 2] = [
+    ("counters.cnp_not_sent", "ecn.np"),
+    ("counters.cnp_ignored", "cc.ignored"),
+];
 
 fn interval(facts: &Facts<'_>) -> Vec<Outcome> {
     if !facts.host.has(LATER) {
@@ -36,11 +39,16 @@ fn interval(facts: &Facts<'_>) -> Vec<Outcome> {
         // Links of Ethernet are shown by `link.errors`, those of InfiniBand here.
         let mut interfaces = facts.ports_of_hosts();
         let is_shown_there = is_of_link(found) && interfaces.any(|interface| interface.name == found.object);
-        !is_shown_there && !SHOWN_ELSEWHERE.contains(&found.id)
+        !is_shown_there
     });
     let outcomes: Vec<Outcome> = found
         .map(|found| {
-            let status = Status::from_severity(found.severity);
+            // A check of its own judges it, and this one names it.
+            let check = SHOWN_ELSEWHERE.iter().find(|(rule, _)| *rule == found.id);
+            let status = match check {
+                Some(_) => Status::Info.min(Status::from_severity(found.severity)),
+                None => Status::from_severity(found.severity),
+            };
             let mut outcome = if found.object.is_empty() {
                 Outcome::new(status, "host", &found.text)
             } else {
@@ -51,6 +59,9 @@ fn interval(facts: &Facts<'_>) -> Vec<Outcome> {
                 value: found.evidence_words(),
             });
             outcome.confidence = found.confidence;
+            if let Some((_, check)) = check {
+                outcome = outcome.advice(format!("The check {check} judges it."));
+            }
             if status > Status::Info {
                 outcome = outcome.advice(found.next);
             }

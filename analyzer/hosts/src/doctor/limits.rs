@@ -110,7 +110,16 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> CheckResult {
             "process",
             format!("locked memory: {seen}; CAP_IPC_LOCK exempts RDMA from it"),
         ),
-        (Some(bytes), _) => {
+        (Some(_), None) => Outcome::unknown(
+            "process",
+            Unknown {
+                source: "/proc/self/status".to_owned(),
+                why: format!(
+                    "locked memory: {seen}; nothing says whether the process has CAP_IPC_LOCK, which exempts it"
+                ),
+            },
+        ),
+        (Some(bytes), Some(false)) => {
             let status = if bytes < MIN_LOCKED_BYTES {
                 Status::Critical
             } else {

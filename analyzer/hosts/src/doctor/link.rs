@@ -101,9 +101,19 @@ fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
             let path = format!("{}/rate", port.path);
             let text = facts.host.need(&path)?;
             let rate = port.rate_bps.ok_or_else(|| odd(&path, &text))?;
+            // A text without GIDs has the interface of the device alone.
+            let of_device = if port.interfaces.is_empty() && facts.host.is_partial && device.ports.len() == 1
+            {
+                facts
+                    .host
+                    .names(&format!("sys/class/infiniband/{}/device/net", device.name))
+            } else {
+                Vec::new()
+            };
             let most = port
                 .interfaces
                 .iter()
+                .chain(&of_device)
                 .filter_map(|name| most_speed(facts, name))
                 .max();
             if let Some(most) = most.filter(|most| *most > rate) {

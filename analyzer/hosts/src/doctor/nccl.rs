@@ -12,8 +12,9 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "nccl.hca",
         title: "NCCL_IB_HCA names what it means",
-        read: "NCCL_IB_HCA of the environment (with --pid, of that process), /etc/nccl.conf, ~/.nccl.conf",
-        method: "a name that matches nothing: critical; a prefix that matches several devices, a port that is not ACTIVE, or blanks in it: warning",
+        read: "NCCL_IB_HCA of the environment (with --pid, of that process), /etc/nccl.conf, ~/.nccl.conf; UCX_NET_DEVICES",
+        method: "a name that matches nothing: critical; a prefix that matches several devices, a port that is not ACTIVE, or blanks in it: warning; \
+                 a port of UCX_NET_DEVICES that is none here: warning",
         meaning: "The variable is a filter by prefix: mlx5_1 matches mlx5_10. Names that match nothing are skipped without a word.",
         symptom: "Half of the bandwidth, and no message.",
         alternatives: "nccl.rails",
@@ -54,8 +55,8 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "nccl.plugin",
         title: "NCCL uses RDMA",
-        read: "the log of --nccl-log: 'Using network X', 'NET/IB'",
-        method: "Socket on a host with RDMA devices: warning; otherwise the network",
+        read: "the log of --nccl-log: 'Using network X', 'NET/IB'; NCCL_IB_DISABLE",
+        method: "Socket on a host with RDMA devices, or NCCL_IB_DISABLE=1 with an active port: warning; otherwise the network",
         meaning: "NCCL falls back to TCP without an error.",
         symptom: "0.98 instead of 83 GiB/s.",
         alternatives: "gid.rocev2",
@@ -76,7 +77,41 @@ fn nccl_variable(facts: &Facts<'_>, name: &str) -> Option<(String, &'static str)
         .find_map(|path| Some((facts.host.field(path, name)?, path)))
 }
 
+/// Devices of UCX_NET_DEVICES (`mlx5_0:1,eth0`; `all`) that are none of this host's.
+fn ucx_devices(facts: &Facts<'_>) -> Vec<Outcome> {
+    let object = "UCX_NET_DEVICES";
+    let Some(value) = facts.host.variable(object) else {
+        return Vec::new();
+    };
+    if facts.devices.is_empty() {
+        return Vec::new();
+    }
+    let is_known = |name: &str| {
+        let device = name.split(':').next().unwrap_or_default();
+        let is_rdma = facts.devices.iter().any(|known| known.name == device);
+        // A text need not name all interfaces: a name that is no RDMA device's may be one.
+        let is_interface = facts.host.has(&format!("sys/class/net/{device}")) || !name.contains(':');
+        is_rdma || is_interface || device == "all"
+    };
+    let names = value.split(',').map(|name| name.trim().trim_start_matches('^'));
+    let unknown = names.filter(|name| !name.is_empty() && !is_known(name));
+    unknown
+        .map(|name| {
+            let all: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
+            Outcome::warning(object, format!("'{name}' matches no device here"))
+                .seen("answers/env.json", &value)
+                .expected(all.join(", "))
+        })
+        .collect()
+}
+
 fn nccl_hca(facts: &Facts<'_>) -> Vec<Outcome> {
+    let mut all = adapters_of_nccl(facts);
+    all.extend(ucx_devices(facts));
+    all
+}
+
+fn adapters_of_nccl(facts: &Facts<'_>) -> Vec<Outcome> {
     let Some((value, from)) = nccl_variable(facts, "NCCL_IB_HCA") else {
         return Vec::new();
     };
@@ -272,6 +307,34 @@ fn nccl_rails(facts: &Facts<'_>) -> Vec<Outcome> {
 }
 
 fn plugin(facts: &Facts<'_>) -> Vec<Outcome> {
+    let mut all = disabled(facts);
+    all.extend(plugin_of_log(facts));
+    all
+}
+
+/// `NCCL_IB_DISABLE=1` on a host with an active port: NCCL takes TCP (NVIDIA NCCL documentation).
+fn disabled(facts: &Facts<'_>) -> Vec<Outcome> {
+    const NAME: &str = "NCCL_IB_DISABLE";
+    let set =
+        nccl_variable(facts, NAME).filter(|(value, _)| value.trim().parse::<i64>().is_ok_and(|set| set != 0));
+    let active = facts.ports().find(|(_, port)| port.is_active());
+    let (Some((value, from)), Some((_, port))) = (set, active) else {
+        return Vec::new();
+    };
+    let said = format!(
+        "{NAME}={value}: NCCL takes TCP, although {} is active",
+        port.object
+    );
+    vec![
+        Outcome::warning(NAME, said)
+            .seen(from, &value)
+            .expected("0, or not set")
+            .fix(format!("unset {NAME}")),
+    ]
+}
+
+/// The network that a log of NCCL names.
+fn plugin_of_log(facts: &Facts<'_>) -> Vec<Outcome> {
     let Some(log) = &facts.plan.nccl_log else {
         return Vec::new();
     };

@@ -109,7 +109,7 @@ fn row(all: &mut Gpus, columns: &[String], cells: &[&str]) {
         (
             Counter::GpuUtilization,
             None,
-            &["utilization.gpu"][..],
+            &["utilization.gpu", "utilization.aip"][..],
             percent as fn(f64) -> f64,
         ),
         (
@@ -120,7 +120,12 @@ fn row(all: &mut Gpus, columns: &[String], cells: &[&str]) {
         ),
         (Counter::GpuMemoryUsed, None, &["memory.used"], mebibytes),
         (Counter::GpuMemoryTotal, None, &["memory.total"], mebibytes),
-        (Counter::GpuTemperature, Some("gpu"), &["temperature.gpu"], plain),
+        (
+            Counter::GpuTemperature,
+            Some("gpu"),
+            &["temperature.gpu", "temperature.aip"],
+            plain,
+        ),
         (
             Counter::GpuTemperature,
             Some("memory"),
@@ -173,8 +178,12 @@ fn row(all: &mut Gpus, columns: &[String], cells: &[&str]) {
         gpu.put(counter, detail, value(names).map(unit));
     }
     let reasons = cell(&["clocks_event_reasons.active", "clocks_throttle_reasons.active"]);
-    let bits = reasons.and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
-    if let Some(bits) = bits {
+    if let Some(bits) = reasons.and_then(bits_of) {
         gpu.set_reasons(bits);
     }
+}
+
+/// The bits of a number with `0x`.
+fn bits_of(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

@@ -1,6 +1,6 @@
 //! PCI devices: `lspci -vv`, and the addresses of RDMA devices and interfaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::{PastedFiles, interface_of};
 use crate::hca::is_plain_name;
@@ -12,6 +12,52 @@ const EXPRESS: usize = 0x60;
 pub(super) fn read(text: &str, found: &mut PastedFiles) {
     lspci(text, found);
     bus_info(text, found);
+    one_adapter(found);
+    rates(found);
+}
+
+/// Joins the only RDMA device of a text with the only adapter of `lspci`: nothing else can be meant.
+fn one_adapter(found: &mut PastedFiles) {
+    const DEVICES: &str = "sys/class/infiniband/";
+    let devices: BTreeSet<String> = found
+        .files
+        .keys()
+        .filter_map(|path| Some(path.strip_prefix(DEVICES)?.split('/').next()?.to_owned()))
+        .collect();
+    let of_network = |path: &String| {
+        let address = path
+            .strip_prefix("sys/bus/pci/devices/")?
+            .strip_suffix("/class")?;
+        let class = found.files.get(path)?;
+        let is_network = class.starts_with(b"0x0200") || class.starts_with(b"0x0207");
+        is_network.then(|| address.to_owned())
+    };
+    let adapters: Vec<String> = found.files.keys().filter_map(of_network).collect();
+    let (Some(device), 1, [adapter]) = (devices.first(), devices.len(), adapters.as_slice()) else {
+        return;
+    };
+    let uevent = format!("PCI_SLOT_NAME={adapter}\n");
+    found.add(format!("{DEVICES}{device}/device/uevent"), &uevent);
+}
+
+/// Gives the first port of a device the speed of its interface, where nothing says the port's rate: over Ethernet they are one.
+fn rates(found: &mut PastedFiles) {
+    let owner = |path: &String| {
+        let (device, rest) = path
+            .strip_prefix("sys/class/infiniband/")?
+            .split_once("/device/net/")?;
+        Some((device.to_owned(), rest.strip_suffix("/name")?.to_owned()))
+    };
+    let owners: Vec<(String, String)> = found.files.keys().filter_map(owner).collect();
+    for (device, interface) in owners {
+        let speed = found.files.get(&format!("sys/class/net/{interface}/speed"));
+        let speed = speed.and_then(|speed| String::from_utf8_lossy(speed).trim().parse::<u64>().ok());
+        let port = format!("sys/class/infiniband/{device}/ports/1");
+        let is_ethernet = found.files.contains_key(&format!("{port}/state"));
+        if let Some(speed) = speed.filter(|speed| is_ethernet && *speed >= 1_000) {
+            found.add(format!("{port}/rate"), &format!("{} Gb/sec", speed / 1_000));
+        }
+    }
 }
 
 /// The address at the start of a line of `lspci`, with its domain: `0000:3b:00.0`.

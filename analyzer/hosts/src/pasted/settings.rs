@@ -91,6 +91,7 @@ fn dcb(text: &str, found: &mut PastedFiles) {
 fn ethtool(text: &str, found: &mut PastedFiles) {
     let mut interface = String::new();
     let (mut pause, mut rx) = (None, None);
+    let (mut is_in_modes, mut most) = (false, None);
     for line in text.lines() {
         if let Some(named) = interface_of(line, "ethtool") {
             named.clone_into(&mut interface);
@@ -102,6 +103,25 @@ fn ethtool(text: &str, found: &mut PastedFiles) {
                     named.clone_into(&mut interface);
                 }
                 (pause, rx) = (heading.starts_with("Pause").then_some(false), None);
+            }
+        }
+        // Modes go on in lines without a key.
+        let is_modes_line = line.trim_start().starts_with("Supported link modes:");
+        if is_modes_line || is_in_modes && !line.contains(':') {
+            is_in_modes = true;
+            let words = line.split_whitespace();
+            most = words
+                .filter_map(speed_of_mode)
+                .fold(most, |most, speed| most.max(Some(speed)));
+            continue;
+        }
+        if is_in_modes && !interface.is_empty() {
+            is_in_modes = false;
+            if let Some(most) = most.take() {
+                found.answer(
+                    &format!("ethtool-link.{interface}.json"),
+                    &json!({ "max_speed_mbit": most }),
+                );
             }
         }
         let Some((key, value)) = line.trim().split_once(':').filter(|_| !interface.is_empty()) else {
@@ -130,6 +150,12 @@ fn ethtool(text: &str, found: &mut PastedFiles) {
             _ => {}
         }
     }
+}
+
+/// Mbit/s of a link mode: `100000baseCR4/Full`.
+fn speed_of_mode(word: &str) -> Option<u64> {
+    let (speed, kind) = word.split_once("base")?;
+    kind.contains('/').then(|| speed.parse().ok()).flatten()
 }
 
 /// The output of `mlnx_qos -i IF` (MLNX_OFED).

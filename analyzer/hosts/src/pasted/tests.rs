@@ -151,3 +151,25 @@ fn counters_alone_and_other_texts_are_no_host() {
         );
     }
 }
+
+/// After MLNX_OFED's ibdev2netdev, ethtool's settings.c and pciutils' lspci -vv.
+#[test]
+fn one_adapter_is_joined_with_its_interface_and_its_slot() {
+    let text = "# ibdev2netdev\nmlx5_4 port 1 ==> ens5 (Up)\nmlx5_4 port 2 ==> ens6 (Down)\n# ethtool ens5\nSettings for ens5:\n\
+        \tSupported link modes:   40000baseCR4/Full\n\t                        100000baseCR4/Full\n\tSupported pause frame use: Symmetric\n\
+        \tSpeed: 40000Mb/s\n# lspci -vv\n3b:00.0 Ethernet controller: Mellanox Technologies MT2892 Family [ConnectX-6 Dx]\n\
+        \tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM not supported\n\tLnkSta:\tSpeed 16GT/s, Width x8 (downgraded)\n";
+    let host = pasted_host(text, "out").unwrap();
+    let device = "sys/class/infiniband/mlx5_4";
+    assert_eq!(text_of(&host, &format!("{device}/ports/1/state")), "4: ACTIVE");
+    assert_eq!(text_of(&host, &format!("{device}/ports/2/state")), "1: DOWN");
+    assert_eq!(text_of(&host, &format!("{device}/ports/1/rate")), "40 Gb/sec");
+    assert_eq!(
+        text_of(&host, &format!("{device}/device/uevent")),
+        "PCI_SLOT_NAME=0000:3b:00.0"
+    );
+    assert_eq!(
+        host.json("answers/ethtool-link.ens5.json").unwrap(),
+        json!({ "max_speed_mbit": 100_000 })
+    );
+}

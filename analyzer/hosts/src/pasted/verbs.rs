@@ -16,6 +16,8 @@ pub(super) fn read(text: &str, found: &mut PastedFiles) {
     for line in text.lines() {
         gid(line, found);
         link(line, found);
+    }
+    for line in text.lines() {
         interface(line, found);
     }
 }
@@ -212,6 +214,27 @@ fn interface(line: &str, found: &mut PastedFiles) {
         return;
     }
     of_device(name, interface, found);
+    // The state of the interface is that of its port, where nothing else says it.
+    let number = words
+        .iter()
+        .position(|word| *word == "port")
+        .and_then(|at| words.get(at + 1))
+        .or(words.last())
+        .filter(|number| number.parse::<u8>().is_ok());
+    let state = if line.trim_end().ends_with("(Up)") {
+        Some("4: ACTIVE")
+    } else if line.trim_end().ends_with("(Down)") {
+        Some("1: DOWN")
+    } else {
+        None
+    };
+    if let (Some(number), Some(state)) = (number, state) {
+        let port = format!("{DEVICES}/{name}/ports/{number}");
+        found.add(format!("{port}/state"), state);
+        if !interface.starts_with("ib") {
+            found.add(format!("{port}/link_layer"), "Ethernet");
+        }
+    }
     if let Some(pci) = pci.filter(|pci| is_plain_name(&pci.replace([':', '.'], "_"))) {
         let uevent = format!("PCI_SLOT_NAME={pci}\n");
         found.add(format!("{DEVICES}/{name}/device/uevent"), &uevent);

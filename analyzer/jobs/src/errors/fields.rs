@@ -4,8 +4,10 @@ use core::net::IpAddr;
 
 use roce_model::Address;
 
+use crate::prefix::after_prefixes;
+
 /// Names of the queue pair of the side that writes the line, and of the other one. The longer name of two comes first.
-const OWN_QUEUE_PAIR: [&str; 15] = [
+const OWN_QUEUE_PAIR: [&str; 19] = [
     "qp_id",
     "local_qp_num",
     "local_qpn",
@@ -19,8 +21,12 @@ const OWN_QUEUE_PAIR: [&str; 15] = [
     "qp num",
     "src_qp",
     "sqpn",
+    "sqn",
+    "qpid",
+    "work queue",
     "qpn",
     "qp",
+    "queue pair",
 ];
 const OTHER_QUEUE_PAIR: [&str; 14] = [
     "remote_qp_num",
@@ -39,7 +45,7 @@ const OTHER_QUEUE_PAIR: [&str; 14] = [
     "rqpn",
 ];
 /// Names of addresses of either side. GIDs come first: they are the addresses of the packets.
-const OWN_ADDRESS: [&str; 14] = [
+const OWN_ADDRESS: [&str; 16] = [
     "local_gid",
     "local gid",
     "localgid",
@@ -54,8 +60,10 @@ const OWN_ADDRESS: [&str; 14] = [
     "src",
     "saddr",
     "source",
+    "my efa addr",
+    "local rnic",
 ];
-const OTHER_ADDRESS: [&str; 18] = [
+const OTHER_ADDRESS: [&str; 22] = [
     "remote_gid",
     "remote gid",
     "remotegid",
@@ -73,6 +81,10 @@ const OTHER_ADDRESS: [&str; 18] = [
     "dest",
     "traddr",
     "peer_addr",
+    "peer efa addr",
+    "remote peer",
+    "server",
+    "peer host",
     "peer",
 ];
 /// Names of the adapter's own code.
@@ -218,16 +230,56 @@ impl<'a> Fields<'a> {
         self.number(&VENDOR_ERROR)
     }
 
+    /// The network interface of a driver's line: `mlx5_core 0000:5e:00.0 ens1f0np0: Link down`, the word behind the PCI address.
+    pub(super) fn interface(self) -> Option<&'a str> {
+        let mut words = self.text.split(' ');
+        words.find(|word| is_pci_address(word))?;
+        let name = words.next()?.strip_suffix(':')?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.@".contains(&byte);
+        let is_name = !name.is_empty() && name.len() <= MAX_INTERFACE && name.bytes().all(is_plain);
+        // The function that prints, and the level, stand there, too.
+        let is_one =
+            name.bytes().any(|byte| byte.is_ascii_digit()) && !name.contains("mlx5_") && !name.contains('@');
+        (is_name && is_one).then_some(name)
+    }
+
+    /// Addresses of IPv4 and IPv6 wherever they stand: with a port in `<>`, behind a colon, before `@`, or bare.
+    pub(super) fn any_addresses(self) -> impl Iterator<Item = Address> {
+        let is_part = |glyph: char| glyph.is_ascii_alphanumeric() || ":._".contains(glyph);
+        let words = after_prefixes(self.text).split(move |glyph| !is_part(glyph));
+        words.filter_map(|word| {
+            // Versions and times have fewer points; names of C++ (`c10::Error`) have other letters.
+            let is_hex = |byte: u8| byte.is_ascii_hexdigit() || b":.".contains(&byte);
+            let is_four = word.matches('.').count() == 3;
+            let is_six = word.contains("::") && word.len() > 4;
+            let is_address = (is_four || is_six) && word.bytes().all(is_hex);
+            is_address.then(|| address(word)).flatten()
+        })
+    }
+
     /// The adapter, such as `mlx5_1`, and its port. That of the peer, which stands behind `@`, is none.
     pub(super) fn adapter(self) -> Option<(&'a str, Option<u32>)> {
         let (at, word) = words(self.text).find(|(at, word)| {
             let before = self.text.get(..*at).unwrap_or_default();
-            is_adapter(word) && !before.ends_with('@')
+            let is_of_peer = before.ends_with('@') && !self.lower.contains("local rnic");
+            is_adapter(word) && !is_of_peer
         })?;
         let rest = self.text.get(at + word.len()..).unwrap_or_default();
         let port = rest.strip_prefix([':', '/']).and_then(number);
         Some((word, port.or_else(|| self.number(&["port"]))))
     }
+}
+
+/// Longest name of an interface (Linux IFNAMSIZ).
+const MAX_INTERFACE: usize = 16;
+
+/// `0000:5e:00.0`, with a colon behind it or not.
+fn is_pci_address(word: &str) -> bool {
+    let parts: Vec<&str> = word.split([':', '.']).collect();
+    let is_hex = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    matches!(parts.as_slice(), [domain, bus, slot, function]
+        if domain.len() == 4 && bus.len() == 2 && slot.len() == 2 && function.len() == 1)
+        && parts.iter().all(is_hex)
 }
 
 /// The words of a text of letters, digits, `_` and `-`, with their places.
@@ -303,6 +355,11 @@ pub(super) fn number(text: &str) -> Option<u32> {
 
 /// The address that a text begins with; a port behind it is left out.
 pub(super) fn address(text: &str) -> Option<Address> {
+    // libfabric writes the format before the address (fi_tostr): fi_addr_efa://[fe80::1]:0:7, fi_sockaddr_in://10.0.0.1:7.
+    let text = match text.split_once("://") {
+        Some((format, rest)) if format.starts_with("fi_") && !format.contains(' ') => rest,
+        _ => text,
+    };
     let text = text.trim_start_matches('[');
     let end = text.find(|glyph: char| !glyph.is_ascii_hexdigit() && glyph != ':' && glyph != '.');
     let text = text.get(..end.unwrap_or(text.len()))?.trim_end_matches('.');

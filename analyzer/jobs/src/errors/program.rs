@@ -12,6 +12,8 @@ pub enum Program {
     Ucx,
     /// libfabric, and NCCL's plugin over it.
     Libfabric,
+    /// libfabric's provider for Amazon's adapters.
+    LibfabricEfa,
     /// Open MPI.
     OpenMpi,
     /// MVAPICH.
@@ -36,6 +38,32 @@ pub enum Program {
     Bnxt,
     /// The drivers of Intel's adapters.
     Irdma,
+    /// The drivers of ConnectX-3 and older.
+    Mlx4,
+    /// The drivers of HiSilicon's adapters.
+    Hns,
+    /// The driver of Amazon's Elastic Fabric Adapter.
+    Efa,
+    /// The drivers of Chelsio's adapters.
+    Cxgb4,
+    /// The drivers of AMD Pensando's adapters.
+    Ionic,
+    /// Soft-RoCE.
+    Rxe,
+    /// Soft-iWARP.
+    Siw,
+    /// Drivers of other adapters.
+    Driver,
+    /// DPDK's drivers of NVIDIA's adapters.
+    Dpdk,
+    /// MPICH and what is made of it: Intel MPI, Cray MPICH.
+    Mpich,
+    /// DeepEP.
+    DeepEp,
+    /// UCCL.
+    Uccl,
+    /// Programs of rdma-core: rping, ibv_rc_pingpong and their like.
+    RdmaCore,
     /// Other users of RDMA in the kernel: iSER, SRP, RDS, SMB Direct, IP over InfiniBand, RTRS.
     Kernel,
     /// PyTorch's process groups.
@@ -62,6 +90,7 @@ impl Program {
             Self::Nccl => "NCCL",
             Self::Ucx => "UCX",
             Self::Libfabric => "libfabric",
+            Self::LibfabricEfa => "libfabric over EFA",
             Self::OpenMpi => "Open MPI",
             Self::Mvapich => "MVAPICH",
             Self::Perftest => "perftest",
@@ -71,7 +100,22 @@ impl Program {
             Self::Spdk => "SPDK",
             Self::NvmeKernel => "NVMe of the kernel",
             Self::RpcRdma => "NFS over RDMA of the kernel",
-            Self::Mlx5 | Self::Bnxt | Self::Irdma => "the driver of the adapter",
+            Self::Mlx5 => "the mlx5 driver",
+            Self::Mlx4 => "the mlx4 driver",
+            Self::Bnxt => "the bnxt driver",
+            Self::Irdma => "the irdma driver",
+            Self::Hns => "the hns driver",
+            Self::Efa => "the efa driver",
+            Self::Cxgb4 => "the cxgb4 driver",
+            Self::Ionic => "the ionic driver",
+            Self::Rxe => "the rxe driver",
+            Self::Siw => "the siw driver",
+            Self::Driver => "the driver of the adapter",
+            Self::Dpdk => "DPDK's mlx5 driver",
+            Self::Mpich => "MPICH (MPI)",
+            Self::DeepEp => "DeepEP",
+            Self::Uccl => "UCCL",
+            Self::RdmaCore => "a program of rdma-core",
             Self::Kernel => "the kernel",
             Self::PyTorch => "PyTorch",
             Self::Gloo => "Gloo",
@@ -98,8 +142,26 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 106] = [
+const MARKS: [(Program, Need, &[&str]); 132] = [
     (Program::Nccl, Need::Nothing, &["call to ibv_", " failed"]),
+    (Program::Mpich, Need::Nothing, &["mpidi_ofi_", "failed"]),
+    (Program::Mpich, Need::Words, &["mpidi_ofi"]),
+    (Program::DeepEp, Need::Words, &["deepep"]),
+    (Program::Uccl, Need::Status, &["rdma_io.cc"]),
+    (Program::Uccl, Need::Status, &["uccl"]),
+    (Program::Dpdk, Need::Status, &["mlx5_net: "]),
+    (Program::Dpdk, Need::Words, &["mlx5_common"]),
+    (
+        Program::Ceph,
+        Need::Nothing,
+        &["connection between server and client not working"],
+    ),
+    (Program::RdmaCore, Need::Status, &["cq completion failed"]),
+    (Program::RdmaCore, Need::Words, &["cma event"]),
+    (Program::Verbs, Need::Status, &["ibv_wc_status"]),
+    (Program::Mooncake, Need::Words, &["worker_pool.cpp"]),
+    (Program::Nvshmem, Need::Nothing, &["ib_roce_get_version_num"]),
+    (Program::Hns, Need::Status, &["hns3", "error cqe status"]),
     (Program::Mooncake, Need::Words, &["rdma_endpoint.cpp"]),
     (Program::Ceph, Need::Words, &["infiniband", "modify_qp"]),
     (Program::Ceph, Need::Status, &["rdmaconnectedsocketimpl"]),
@@ -114,6 +176,37 @@ const MARKS: [(Program, Need, &[&str]); 106] = [
         &["failed to modify qp", "to rt"],
     ),
     (Program::Perftest, Need::Nothing, &["couldn't allocate mr"]),
+    (Program::Perftest, Need::Nothing, &["couldn't post "]),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["couldn't get context for the device"],
+    ),
+    (Program::Perftest, Need::Nothing, &["couldn't create ", "qp"]),
+    (Program::Perftest, Need::Nothing, &["couldn't listen to port"]),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["unable to init the socket connection"],
+    ),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["unable to open file descriptor for socket connection"],
+    ),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["unable to find the infiniband/roce device"],
+    ),
+    (Program::Perftest, Need::Nothing, &["unable to perform rdma_"]),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["failed to exchange data between server and clients"],
+    ),
+    (Program::Perftest, Need::Nothing, &["problems with warm up"]),
+    (Program::Perftest, Need::Nothing, &["poll cq failed"]),
     (Program::Perftest, Need::Nothing, &["unexpected cm event"]),
     (Program::Perftest, Need::Words, &["couldn't connect to "]),
     (Program::OpenMpi, Need::Words, &["pml_ucx"]),
@@ -150,6 +243,7 @@ const MARKS: [(Program, Need, &[&str]); 106] = [
     (Program::Libfabric, Need::Status, &["cq_readerr"]),
     (Program::Libfabric, Need::Status, &["prov_err"]),
     (Program::Libfabric, Need::Status, &["provider errno"]),
+    (Program::LibfabricEfa, Need::Words, &["libfabric:", "efa"]),
     (Program::Libfabric, Need::Words, &["libfabric:"]),
     (Program::Nccl, Need::Words, &["nccl warn"]),
     (Program::Nccl, Need::Words, &["net/ib"]),
@@ -201,7 +295,7 @@ const MARKS: [(Program, Need, &[&str]); 106] = [
     (Program::Lustre, Need::Words, &["o2ib"]),
     (Program::Ceph, Need::Status, &["wce status("]),
     (Program::Ceph, Need::Words, &["rdmastack"]),
-    (Program::StorageScale, Need::Words, &["verbs rdma", "error"]),
+    (Program::StorageScale, Need::Words, &["verbs rdma"]),
     (Program::Spdk, Need::Status, &["cq error on "]),
     (Program::Spdk, Need::Words, &["error on qp ", "wqe["]),
     (Program::Spdk, Need::Words, &["spdk"]),
@@ -267,9 +361,9 @@ const CONTEXT: [&str; 12] = [
     "work request",
 ];
 
-/// The program of a line, and whether its words alone say that it is an error; `None`: it is of none, or no error. `lower` is the line in
-/// small letters.
-pub(super) fn program(text: &str, lower: &str, status: Option<u32>) -> Option<(Program, bool)> {
+/// The program of a line, whether its words alone say that it is an error, and whether no more is known than that something failed; `None`:
+/// it is of none, or no error. `lower` is the line in small letters.
+pub(super) fn program(text: &str, lower: &str, status: Option<u32>) -> Option<(Program, bool, bool)> {
     let worded = Status::named_in(text).or_else(|| Status::worded_in(lower));
     let has_words = worded.is_some() || Symptom::in_text(lower).is_some() || lower.contains("synd");
     let marked = MARKS.iter().find(|(_, need, words)| {
@@ -281,15 +375,133 @@ pub(super) fn program(text: &str, lower: &str, status: Option<u32>) -> Option<(P
         is_enough && words.iter().all(|words| lower.contains(words))
     });
     if let Some((program, need, _)) = marked {
-        return Some((*program, *need == Need::Nothing));
+        return Some((*program, *need == Need::Nothing, false));
     }
     if is_of_driver(lower) {
-        return Some((Program::Mlx5, true));
+        return Some((Program::Mlx5, true, false));
+    }
+    // A driver's line is its own, whatever words of libibverbs it has.
+    if worded.is_none()
+        && let Some(found) = by_failure(lower)
+    {
+        return Some((found, true, true));
     }
     let is_sure =
         Status::named_in(text).is_some() || worded.is_some_and(|status| status.is_unmistakable_in(lower));
     let has_context = CONTEXT.iter().any(|words| lower.contains(words));
-    (is_sure || worded.is_some() && has_context).then_some((Program::Verbs, true))
+    (is_sure || worded.is_some() && has_context).then_some((Program::Verbs, true, false))
+}
+
+/// Words of drivers and programs that no other line has. A line of theirs that says that something failed is an error, whatever it is.
+///
+/// Sources: names of modules in Linux `drivers/infiniband/hw` and `drivers/net/ethernet`, prefixes of `dev_err` and `ibdev_err`; perftest
+/// `src/perftest_resources.c` and `perftest_communication.c`; rdma-core `librdmacm/examples/rping.c`, `libibverbs/examples`.
+const FAMILIES: [(Program, &[&str]); 29] = [
+    (Program::Mlx5, &["mlx5_core"]),
+    (Program::Mlx5, &["infiniband mlx5_"]),
+    (Program::Mlx4, &["mlx4_"]),
+    (Program::Bnxt, &["bnxt_"]),
+    (Program::Irdma, &["irdma"]),
+    (Program::Irdma, &[" ice 0"]),
+    (Program::Hns, &["hns3 "]),
+    (Program::Hns, &["hns_"]),
+    (Program::Efa, &["efa_"]),
+    (Program::Efa, &["efa 0000"]),
+    (Program::Cxgb4, &["cxgb4"]),
+    (Program::Ionic, &["ionic"]),
+    (Program::Rxe, &["rdma_rxe"]),
+    (Program::Rxe, &["rxe"]),
+    (Program::Driver, &["qedr"]),
+    (Program::Driver, &["erdma"]),
+    (Program::Driver, &["mana "]),
+    (Program::Siw, &["siw"]),
+    (Program::Dpdk, &["mlx5_net"]),
+    (Program::Lustre, &["o2iblnd"]),
+    (Program::Lustre, &["lustreerror"]),
+    (Program::Lustre, &["lneterror"]),
+    (Program::StorageScale, &["verbs rdma"]),
+    (Program::Mpich, &["mpich error"]),
+    (Program::Mpich, &["abort(", "mpi error"]),
+    (Program::NvmeKernel, &["nvmet_rdma"]),
+    (Program::RpcRdma, &["rpcrdma"]),
+    (Program::Nvshmem, &["nvshmem"]),
+    (Program::Mooncake, &["mooncake"]),
+];
+
+/// Words that say that something failed, each a whole word.
+const FAILURES: [&str; 28] = [
+    "failed",
+    "failure",
+    "fatal",
+    "error",
+    "errors",
+    "stall",
+    "stalled",
+    "timeout",
+    "timedout",
+    "unable",
+    "couldn't",
+    "cannot",
+    "aborted",
+    "lost",
+    "refused",
+    "rejected",
+    "unreachable",
+    "insufficient",
+    "overheated",
+    "inactive",
+    "invalid",
+    "violation",
+    "wrong",
+    "bad",
+    "corrupted",
+    "disconnect",
+    "disconnected",
+    "hung",
+];
+/// Phrases that say so, and phrases of lines that are none although they have such a word.
+const FAILED_PHRASES: [&str; 8] = [
+    "timed out",
+    "link down",
+    "link is down",
+    "closed connection",
+    "not responding",
+    "ae qpid",
+    "_error on ",
+    "high temperature",
+];
+const HEALTHY_PHRASES: [&str; 16] = [
+    "no error",
+    "0 error",
+    "errors: 0",
+    "success",
+    "recovered",
+    "restored",
+    "resumed",
+    "link up",
+    "link is up",
+    " info ",
+    "[info]",
+    "<info>",
+    "enabled",
+    "supported",
+    "set to ",
+    "set by ",
+];
+
+/// The program or driver whose line says that something failed; `None`: it is of none of them, or nothing failed.
+fn by_failure(lower: &str) -> Option<Program> {
+    let (program, _) = FAMILIES
+        .iter()
+        .find(|(_, words)| words.iter().all(|word| lower.contains(word)))?;
+    let is_word = |glyph: char| glyph.is_ascii_alphanumeric() || glyph == '_' || glyph == '\'';
+    let has_word = || {
+        lower
+            .split(|glyph| !is_word(glyph))
+            .any(|word| FAILURES.contains(&word))
+    };
+    let has_phrase = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    ((has_phrase(&FAILED_PHRASES) || has_word()) && !has_phrase(&HEALTHY_PHRASES)).then_some(*program)
 }
 
 /// `mlx5_0/1: QP 139729 error: remote access error (0x88 0x0 0x0)`.

@@ -139,6 +139,10 @@ fn continues(known: &ErrorReport, found: &ErrorReport, at: usize) -> bool {
             let is_open = known.status.is_none() && known.vendor_error.is_none();
             is_next && found.symptom.is_none() && known.symptom.is_none() && (adds_nothing || is_open)
         }
+        // The second line names the peer.
+        Program::Lustre | Program::Mpich => {
+            is_next && known.remote.is_none() && known.peer.is_none() && known.status == found.status
+        }
         _ => false,
     }
 }

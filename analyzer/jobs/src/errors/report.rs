@@ -1,5 +1,7 @@
 //! One line that reports an error: what it says of the request, the connection and its ends.
 
+use std::borrow::Cow;
+
 use roce_model::{Address, JobError};
 
 use super::fields::{Fields, address, number};
@@ -16,7 +18,10 @@ const MAX_WORD: usize = 128;
 const MAX_STATUS: u32 = 23;
 
 /// Words before the number of a status, in small letters. The more exact ones come first.
-const STATUS_NUMBER: [&str; 21] = [
+const STATUS_NUMBER: [&str; 24] = [
+    "ibv_wc_status",
+    "cq state error",
+    "completion failed status",
     "ibv_poll_cq failed, status",
     "wc.status",
     "wc->status",
@@ -41,7 +46,19 @@ const STATUS_NUMBER: [&str; 21] = [
 ];
 
 /// Words of which every error has one, in small letters: most lines of a log have none.
-const ERROR_WORDS: [&str; 19] = [
+const ERROR_WORDS: [&str; 31] = [
+    "ae_id",
+    "invalid",
+    "stall",
+    "icrc",
+    "lost",
+    "insufficient",
+    "temperature",
+    "violation",
+    "inactive",
+    "disconnect",
+    "ae qpid",
+    "cmdq",
     "no device",
     "couldn't",
     "event",
@@ -61,6 +78,27 @@ const ERROR_WORDS: [&str; 19] = [
     "reset",
     "reject",
     "unreachable",
+];
+
+/// Numbers of errors that RDMA and sockets give, with their names (Linux include/uapi/asm-generic/errno.h).
+const ERRNOS: [(u32, &str); 17] = [
+    (110, "ETIMEDOUT"),
+    (111, "ECONNREFUSED"),
+    (113, "EHOSTUNREACH"),
+    (104, "ECONNRESET"),
+    (103, "ECONNABORTED"),
+    (107, "ENOTCONN"),
+    (101, "ENETUNREACH"),
+    (100, "ENETDOWN"),
+    (112, "EHOSTDOWN"),
+    (99, "EADDRNOTAVAIL"),
+    (19, "ENODEV"),
+    (12, "ENOMEM"),
+    (22, "EINVAL"),
+    (16, "EBUSY"),
+    (13, "EACCES"),
+    (28, "ENOSPC"),
+    (5, "EIO"),
 ];
 
 /// An error that a line reports.
@@ -104,6 +142,8 @@ pub struct ErrorReport {
     pub remote_queue_pair: Option<u32>,
     /// The rank that wrote it.
     pub rank: Option<u32>,
+    /// The kernel's number of the error, above zero, and its name.
+    pub errno: Option<(u32, &'static str)>,
 }
 
 /// The error in a line; `None`: the line is none of a known program.
@@ -114,6 +154,7 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     if line.len() > MAX_LINE {
         return None;
     }
+    let line = &*unwrapped(line);
     let line = &*without_colours(line);
     let lower = line.to_ascii_lowercase();
     if !ERROR_WORDS.iter().any(|word| lower.contains(word)) {
@@ -124,7 +165,7 @@ pub fn report(line: &str) -> Option<ErrorReport> {
         lower: &lower,
     };
     let numbered = STATUS_NUMBER.iter().find_map(|name| fields.small_number(name));
-    let (program, is_sure) = program(line, &lower, numbered.filter(|number| *number > 0))?;
+    let (program, is_sure, is_general) = program(line, &lower, numbered.filter(|number| *number > 0))?;
     let symptom = Symptom::in_text(&lower);
     let numbered = numbered.filter(|_| !symptom.is_some_and(Symptom::has_reason));
     let mut found = ErrorReport {
@@ -140,16 +181,33 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     };
     if found.status.is_some() {
         found.symptom = None;
+    } else {
+        if found.symptom.is_none() && found.vendor_error.is_none() && is_general {
+            found.symptom = Some(Symptom::unnamed(&lower));
+        }
+        found.errno = errno(fields);
     }
     (found.local, found.remote) = fields.addresses();
     if let Some((adapter, port)) = fields.adapter() {
         (found.adapter, found.port) = (Some(adapter.to_owned()), port);
     }
+    if let Some(interface) = fields.interface().filter(|_| found.adapter.is_none()) {
+        found.adapter = Some(interface.to_owned());
+    }
     operation(fields, &mut found);
     match program {
         Program::Nccl => nccl(fields, &mut found),
         Program::Mooncake => mooncake(fields, &mut found),
+        Program::StorageScale => {
+            found.vendor_error = found.vendor_error.or_else(|| fields.number(&["error"]));
+        }
         _ => {}
+    }
+    // An address that no name tells of is the other side's: programs rarely print their own alone.
+    if found.remote.is_none() && found.peer.is_none() {
+        let mut all = fields.any_addresses();
+        let other = all.find(|address| Some(*address) != found.local);
+        found.peer = other.map(|address| address.to_string());
     }
     let says_nothing = found.status.is_none() && found.symptom.is_none() && found.vendor_error.is_none();
     let is_success = numbered == Some(0) && found.status.is_none() && found.symptom.is_none();
@@ -161,13 +219,24 @@ fn status(fields: Fields<'_>, program: Program, numbered: Option<u32>) -> Option
     let syndrome = fields.number(&["synd", "syndrome"]).and_then(Status::of_syndrome);
     let said = Status::named_in(fields.text)
         .or_else(|| of_driver(fields, program))
+        .or_else(|| ceph(fields.lower, program))
         .or(syndrome)
         .or_else(|| Status::worded_in(fields.lower))
         .or_else(|| open_mpi(fields.lower));
     // EFA has numbers of its own; what a driver prints in parentheses is no status.
-    let has_number = !(program == Program::Libfabric && fields.lower.contains("efa"))
-        && program != Program::Mlx5
-        || fields.lower.contains("wc error");
+    let has_own = matches!(
+        program,
+        Program::Mlx5
+            | Program::Mlx4
+            | Program::Bnxt
+            | Program::Hns
+            | Program::Efa
+            | Program::Cxgb4
+            | Program::Ionic
+            | Program::Driver
+            | Program::Mpich
+    ) && !fields.lower.contains("tx failed");
+    let has_number = program != Program::LibfabricEfa && !has_own || fields.lower.contains("wc error");
     let number = numbered.filter(|number| has_number && (1..=MAX_STATUS).contains(number));
     said.map(|status| status.number).or(number)
 }
@@ -183,10 +252,19 @@ fn of_driver(fields: Fields<'_>, program: Program) -> Option<&'static Status> {
             let place = fields.number(&["with status"])?.checked_sub(1)?;
             *BNXT.get(usize::try_from(place).ok()?)?
         }
+        // HNS_ROCE_CQE_V2_* are the numbers of mlx5's syndromes (Linux drivers/infiniband/hw/hns/hns_roce_hw_v2.h).
+        Program::Hns => return Status::of_syndrome(fields.number(&["cqe status"])?),
         Program::Irdma if fields.number(&["ae_id"]) == Some(TOO_MANY_RETRIES) => 12,
         _ => return None,
     };
     Status::of(number)
+}
+
+/// The status that Ceph says in a sentence (`src/msg/async/rdma/RDMAStack.cc`, handle_tx_event).
+fn ceph(lower: &str, program: Program) -> Option<&'static Status> {
+    let is_exhausted =
+        program == Program::Ceph && lower.contains("connection between server and client not working");
+    is_exhausted.then(|| Status::of(12)).flatten()
 }
 
 /// The statuses that Open MPI says in a paragraph.
@@ -222,6 +300,44 @@ fn vendor_error(fields: Fields<'_>, program: Program) -> Option<u32> {
     })
 }
 
+/// An answer of the kernel below zero, by name: `-110`, `err -12`, `ret=-104`.
+fn errno(fields: Fields<'_>) -> Option<(u32, &'static str)> {
+    let (number, name) = ERRNOS.iter().find(|(number, _)| {
+        let form = format!("-{number}");
+        fields.text.match_indices(&form).any(|(at, _)| {
+            let before = fields.text.get(..at).unwrap_or_default().chars().next_back();
+            let behind = fields
+                .text
+                .get(at + form.len()..)
+                .unwrap_or_default()
+                .chars()
+                .next();
+            before.is_some_and(|glyph| " =(:".contains(glyph))
+                && behind.is_none_or(|glyph| !glyph.is_ascii_alphanumeric() && !"-.:".contains(glyph))
+        })
+    })?;
+    Some((*number, name))
+}
+
+/// A line of Docker's JSON log, or another document with the text in `log`, `message` or `msg`, without its wrapping.
+fn unwrapped(line: &str) -> Cow<'_, str> {
+    let bare = line.trim_start();
+    if !bare.starts_with('{') {
+        return Cow::Borrowed(line);
+    }
+    let document: Option<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_str(bare.trim_end()).ok();
+    let text = document.and_then(|document| {
+        ["log", "message", "msg", "MESSAGE"].iter().find_map(|key| {
+            document
+                .get(*key)?
+                .as_str()
+                .map(|text| text.trim_end().to_owned())
+        })
+    });
+    text.map_or(Cow::Borrowed(line), Cow::Owned)
+}
+
 /// The rank that writes: `[Rank 3]` and `[rank3]` of PyTorch, `mpi_rank_3` of MVAPICH, `[[6723,1],3]` of Open MPI.
 fn rank(lower: &str) -> Option<u32> {
     let behind = |name: &str| Some(lower.split_once(name)?.1.trim_start());
@@ -230,13 +346,29 @@ fn rank(lower: &str) -> Option<u32> {
             .and_then(|rest| rest.split_once("],"))
             .map(|(_, rest)| rest)
     };
-    [behind("[rank"), behind("mpi_rank_"), of_open_mpi()]
-        .into_iter()
-        .flatten()
-        .find_map(|rest| {
-            let end = rest.find(|glyph: char| !glyph.is_ascii_digit())?;
-            rest.get(..end)?.parse().ok()
+    let digits = |rest: &str| {
+        let rest = rest.trim_start_matches([' ', '=', ':']);
+        let end = rest
+            .find(|glyph: char| !glyph.is_ascii_digit())
+            .unwrap_or(rest.len());
+        rest.get(..end)?.parse().ok()
+    };
+    let marked = [behind("[rank"), behind("mpi_rank_"), of_open_mpi()];
+    let own = marked.into_iter().flatten().find_map(digits);
+    // "dest rank=3" is that of the peer.
+    own.or_else(|| {
+        lower.match_indices("rank").find_map(|(at, word)| {
+            let before = lower.get(..at).unwrap_or_default();
+            let is_begun = before.ends_with([' ', '(', ',', '\t']) || before.is_empty();
+            let is_other = ["dest ", "remote ", "peer ", "target ", "src ", "from ", "to "]
+                .iter()
+                .any(|other| before.ends_with(other));
+            let behind = lower.get(at + word.len()..).unwrap_or_default();
+            (is_begun && !is_other && behind.starts_with([' ', '=', ':']))
+                .then(|| digits(behind))
+                .flatten()
         })
+    })
 }
 
 /// The operation and its bytes.
@@ -304,7 +436,7 @@ impl Fields<'_> {
     /// The word behind a name, up to white space, a comma or a closing parenthesis.
     fn word(self, name: &'static str) -> Option<String> {
         let rest = self.behind(name).next()?;
-        let word = rest.split([' ', '\t', ',', ')', ']']).next()?;
+        let word = rest.split([' ', '\t', ',', ')', ']', '"', '\\']).next()?;
         (!word.is_empty() && word.len() <= MAX_WORD).then(|| word.to_owned())
     }
 }
@@ -320,7 +452,10 @@ impl ErrorReport {
         match (self.known_status(), self.status, self.symptom) {
             (Some(status), ..) => status.name.to_owned(),
             (None, Some(number), _) => format!("status {number}"),
-            (None, None, Some(symptom)) => symptom.name.to_owned(),
+            (None, None, Some(symptom)) => match self.errno {
+                Some((number, name)) => format!("{} ({name}, -{number})", symptom.name),
+                None => symptom.name.to_owned(),
+            },
             (None, None, None) => "unknown status".to_owned(),
         }
     }
@@ -343,13 +478,19 @@ impl ErrorReport {
     /// Takes from another line about the same error what this one does not say.
     pub(super) fn complete(&mut self, other: Self) {
         self.status = self.status.or(other.status);
-        self.symptom = self.symptom.or(other.symptom).filter(|_| self.status.is_none());
+        self.symptom = self
+            .symptom
+            .filter(|symptom| !symptom.is_unnamed())
+            .or(other.symptom)
+            .or(self.symptom)
+            .filter(|_| self.status.is_none());
         self.vendor_error = self.vendor_error.or(other.vendor_error);
         self.queue_pair = self.queue_pair.or(other.queue_pair);
         self.remote_queue_pair = self.remote_queue_pair.or(other.remote_queue_pair);
         self.local = self.local.or(other.local);
         self.remote = self.remote.or(other.remote);
         self.rank = self.rank.or(other.rank);
+        self.errno = self.errno.or(other.errno);
         self.port = self.port.or(other.port);
         let take = |own: &mut Option<String>, other: Option<String>| *own = own.take().or(other);
         take(&mut self.opcode, other.opcode);

@@ -18,7 +18,172 @@ pub struct Symptom {
 }
 
 /// Symptoms; the first whose words fit counts.
-const SYMPTOMS: [Symptom; 28] = [
+const SYMPTOMS: [Symptom; 50] = [
+    Symptom {
+        name: "no RDMA device for the address",
+        meaning: "a local error of this host (ENODEV): the route to the address leads over an interface without an RDMA device: look at `ip route get`, VLANs and bonds, and `rdma link`",
+        is_consequence: false,
+        words: &[
+            &["rdma_cm_event_addr_error", "-19"],
+            &["addr error -19"],
+            &["addr error, error -19"],
+        ],
+    },
+    Symptom {
+        name: "address not resolved here",
+        meaning: "a local error: this host found no route, or no MAC address, for the peer: look at `ip route get`, `ip neigh`, and the source address of the program",
+        is_consequence: false,
+        words: &[
+            &["rdma_cm_event_addr_error"],
+            &["addr error"],
+            &["rdma_resolve_addr failed"],
+        ],
+    },
+    Symptom {
+        name: "route not resolved here",
+        meaning: "a local error: the address is known, and the path to it is not: over RoCE the GID of the interface is missing, over InfiniBand the subnet manager has no path",
+        is_consequence: false,
+        words: &[
+            &["rdma_cm_event_route_error"],
+            &["route error"],
+            &["rdma_resolve_route failed"],
+        ],
+    },
+    Symptom {
+        name: "adapter removed",
+        meaning: "the RDMA device of this connection went away: its driver was unloaded, it was reset, or its virtual function was taken",
+        is_consequence: false,
+        words: &[&["rdma_cm_event_device_removal"]],
+    },
+    Symptom {
+        name: "address changed",
+        meaning: "the network device below this connection changed its address, such as a bond that failed over: the connection has to be made again",
+        is_consequence: false,
+        words: &[&["rdma_cm_event_addr_change"]],
+    },
+    Symptom {
+        name: "multicast failed",
+        meaning: "the multicast group could not be joined, or was left by an error",
+        is_consequence: false,
+        words: &[&["rdma_cm_event_multicast_error"]],
+    },
+    Symptom {
+        name: "fatal firmware error",
+        meaning: "the health check of the adapter's firmware found a fatal error: connections of this adapter fail until it is reset; look at `devlink health` and its version",
+        is_consequence: false,
+        words: &[&["poll_health", "fatal"]],
+    },
+    Symptom {
+        name: "slot power too low",
+        meaning: "the PCIe slot gives the adapter less power than it needs: links may stay down or run slower: look at the slot, its power cable, and the BIOS",
+        is_consequence: false,
+        words: &[&["insufficient power"], &["slot power"]],
+    },
+    Symptom {
+        name: "temperature too high",
+        meaning: "the adapter is too hot: look at fans and air flow; it slows down or shuts its links",
+        is_consequence: false,
+        words: &[&["high temperature"], &["overheat"], &["temperature", "critical"]],
+    },
+    Symptom {
+        name: "wrong ICRC",
+        meaning: "a RoCE packet came with a wrong invariant CRC and was dropped: a device on the way changed it, or its sender computes the CRC wrong; the address is that of the sender",
+        is_consequence: false,
+        words: &[&["bad icrc"], &["icrc error"]],
+    },
+    Symptom {
+        name: "queue pair error event",
+        meaning: "the adapter put a queue pair into the error state: the line says which, and why",
+        is_consequence: false,
+        words: &[
+            &["violation work queue"],
+            &["local work queue 0x", "error"],
+            &["ae qpid"],
+            &["event_type_wq_"],
+            &["wq_access_error"],
+            &["wq_catas_error"],
+            &["_on qpn"],
+            &["qp_access_err"],
+            &["qp_fatal"],
+        ],
+    },
+    Symptom {
+        name: "address handle not made",
+        meaning: "no address handle (AH) could be made for the peer: look at the GID index, at the route, and whether the MAC address of the peer or gateway resolves",
+        is_consequence: false,
+        words: &[&["create ah"], &["create_ah"], &["address handle"]],
+    },
+    Symptom {
+        name: "too many errors on one adapter",
+        meaning: "the program leaves this adapter out after errors: look for the first of them, the link of this adapter, and whether its network is connected with the peers",
+        is_consequence: false,
+        words: &[&["too many errors found in local rnic"], &["mark it inactive"]],
+    },
+    Symptom {
+        name: "GPU-side timeout",
+        meaning: "a kernel on the GPU waited in vain for data or a signal of another rank: look for a rank that died or is late, and for errors of its transport",
+        is_consequence: false,
+        words: &[
+            &["deepep", "timeout"],
+            &["timeout check failed"],
+            &["deepep", "timed out"],
+        ],
+    },
+    Symptom {
+        name: "GID not read",
+        meaning: "the type of a GID could not be read from sysfs: the GID index does not exist, or the container lacks /sys/class/infiniband",
+        is_consequence: false,
+        words: &[&["ib_roce_get_version_num"]],
+    },
+    Symptom {
+        name: "command refused",
+        meaning: "the adapter refused a command of its driver: the line says which; look for the firmware version and for limits of queue pairs and memory",
+        is_consequence: false,
+        words: &[&["failed to process command"], &["cmdq[", "status 0x"]],
+    },
+    Symptom {
+        name: "invalid address",
+        meaning: "the provider did not know the address of the peer: it is of another run or another security group, or the peer has gone",
+        is_consequence: false,
+        words: &[&["message: invalid address"]],
+    },
+    Symptom {
+        name: "peer not connected",
+        meaning: "the endpoint of the peer is not connected: its process ended, or the network dropped the connection; look for its own first error",
+        is_consequence: false,
+        words: &[&["transport endpoint is not connected"]],
+    },
+    Symptom {
+        name: "network I/O error",
+        meaning: "a request failed in the network below the library: the link, a drop, or the peer; look for the first error of the peer and of the adapter",
+        is_consequence: false,
+        words: &[&["ofi poll failed"], &["input/output error"]],
+    },
+    Symptom {
+        name: "requests not posted",
+        meaning: "the queue pair took no request: it is in the error state, its queue is full, or the request does not fit the adapter",
+        is_consequence: false,
+        words: &[&["couldn't post "]],
+    },
+    Symptom {
+        name: "no such adapter",
+        meaning: "the RDMA device that is wanted is not there, or cannot be opened: look at `ibv_devices`, /dev/infiniband and its rights",
+        is_consequence: false,
+        words: &[
+            &["unable to find the infiniband/roce device"],
+            &["couldn't get context for the device"],
+        ],
+    },
+    Symptom {
+        name: "test not started",
+        meaning: "the two sides of the test did not get as far as their first request: look for the lines before this one on both sides",
+        is_consequence: false,
+        words: &[
+            &["problems with warm up"],
+            &["unable to perform rdma_"],
+            &["poll cq failed"],
+        ],
+    },
     Symptom {
         name: "memory not registered",
         meaning: "the adapter did not take memory: check memlock, IOMMU, and the module for GPUDirect",
@@ -37,6 +202,10 @@ const SYMPTOMS: [Symptom; 28] = [
             &["failed to transition to rt"],
             &["2rtr_qp(", "failed"],
             &["2rts_qp(", "failed"],
+            &["failed to modify ", "qp"],
+            &["couldn't change qp"],
+            &["failed to create ", "qp"],
+            &["couldn't create ", "qp"],
         ],
     },
     Symptom {
@@ -69,6 +238,10 @@ const SYMPTOMS: [Symptom; 28] = [
             &["async fatal event"],
             &["non-fatal async event"],
             &["abnormal ae_id"],
+            &["async event ibv_event_"],
+            &["async event ib_event_"],
+            &["asynchronous event"],
+            &["aeq: ae_id"],
         ],
     },
     Symptom {
@@ -96,6 +269,8 @@ const SYMPTOMS: [Symptom; 28] = [
         is_consequence: false,
         words: &[
             &["mlx5_core", ": link down"],
+            &["link is down"],
+            &["link status down"],
             &["bnxt_en", "link is down"],
             &[" ice ", "link is down"],
         ],
@@ -110,7 +285,14 @@ const SYMPTOMS: [Symptom; 28] = [
         name: "firmware failed",
         meaning: "the firmware of the adapter failed: look at `devlink health`, its temperature, and its version",
         is_consequence: false,
-        words: &[&["firmware internal error"], &["health compromised"]],
+        words: &[
+            &["firmware internal error"],
+            &["health compromised"],
+            &["fw stall"],
+            &["fw_stalled"],
+            &["device's health"],
+            &["firmware", "not responding"],
+        ],
     },
     Symptom {
         name: "server silent",
@@ -128,12 +310,7 @@ const SYMPTOMS: [Symptom; 28] = [
         name: "peer unreachable",
         meaning: "the connection manager of the peer did not answer: look for the route, drops, and whether the host lives",
         is_consequence: false,
-        words: &[
-            &["destination is unreachable"],
-            &["rdma_cm_event_unreachable"],
-            &["rdma_cm_event_route_error"],
-            &["rdma_cm_event_addr_error"],
-        ],
+        words: &[&["destination is unreachable"], &["rdma_cm_event_unreachable"]],
     },
     Symptom {
         name: "collective timeout",
@@ -142,6 +319,7 @@ const SYMPTOMS: [Symptom; 28] = [
         words: &[
             &["caught collective operation timeout"],
             &["watchdog caught collective operation timeout"],
+            &["detected by watchdog at work"],
             &["timeout at nccl work"],
             &["some nccl operations have failed or timed out"],
         ],
@@ -209,6 +387,12 @@ const SYMPTOMS: [Symptom; 28] = [
         words: &[
             &["rdma_resolve_addr wait failed"],
             &["rdma_connect failed"],
+            &["rdma_cm_event_connect_error"],
+            &["failed to connect queue"],
+            &["unable to init the socket connection"],
+            &["unable to open file descriptor for socket connection"],
+            &["failed to exchange data between server and clients"],
+            &["couldn't listen to port"],
             &["failed reconnect attempt"],
             &["unexpected cm event"],
             &["couldn't connect to ", ":18515"],
@@ -232,7 +416,12 @@ const SYMPTOMS: [Symptom; 28] = [
         name: "connection lost",
         meaning: "the connection to the target ended: look for the first error before it",
         is_consequence: true,
-        words: &[&["cq transport error"]],
+        words: &[
+            &["cq transport error"],
+            &["connection to ", "was lost"],
+            &["verbs rdma closed connection"],
+            &["rdma_cm_event_disconnected"],
+        ],
     },
     Symptom {
         name: "keep-alive failed",
@@ -254,6 +443,20 @@ const SYMPTOMS: [Symptom; 28] = [
     },
 ];
 
+/// Symptoms of lines of known drivers and programs that say no more than that something failed, or did not end.
+static TIMED_OUT: Symptom = Symptom {
+    name: "operation timed out",
+    meaning: "something did not end in time: the line says what; look for drops, the link, and whether the other side lives",
+    is_consequence: false,
+    words: &[],
+};
+static FAILED: Symptom = Symptom {
+    name: "operation failed",
+    meaning: "an operation failed: the line says which; look for the lines before it, and the log of the other side",
+    is_consequence: false,
+    words: &[],
+};
+
 /// A request of NVMe over RDMA that was not answered.
 static REQUEST_TIMEOUT: Symptom = Symptom {
     name: "request timeout",
@@ -270,7 +473,37 @@ impl Symptom {
 
     /// True if a number beside its words is the connection manager's reason (IBTA 12.6.7.2), and no status of a completion.
     pub(super) fn has_reason(&self) -> bool {
-        matches!(self.name, "connection rejected" | "peer unreachable")
+        matches!(
+            self.name,
+            "connection rejected"
+                | "peer unreachable"
+                | "address not resolved here"
+                | "no RDMA device for the address"
+                | "route not resolved here"
+                | "connection failed"
+                | "connection lost"
+                | "command refused"
+                | "queue pair error event"
+                | "firmware failed"
+                | "fatal firmware error"
+                | "queue pair not set up"
+                | "operation failed"
+                | "operation timed out"
+        )
+    }
+
+    /// True if it says no more than that something failed.
+    pub(super) fn is_unnamed(&self) -> bool {
+        *self == TIMED_OUT || *self == FAILED
+    }
+
+    /// The symptom of a line of a known program that says no more than that something failed.
+    pub(super) fn unnamed(lower: &str) -> &'static Self {
+        if lower.contains("timed out") || lower.contains("timeout") {
+            &TIMED_OUT
+        } else {
+            &FAILED
+        }
     }
 
     /// The symptom whose words are in a text in small letters.

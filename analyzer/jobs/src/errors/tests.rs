@@ -392,7 +392,6 @@ fn other_lines_are_none() {
         "Nov 25 18:00:01 n17 sshd[812]: Failed password for root from 10.0.0.9 port 51234 ssh2",
         "Nov 25 18:00:01 n17 kernel: EXT4-fs error (device sda1): status 12",
         "Nov 25 18:00:01 n17 kernel: nvme nvme0: creating 8 I/O queues.",
-        "nvme nvme0: failed to connect queue: 0 ret=-111",
         // NVMe over PCI and over TCP.
         "nvme nvme0: I/O 12 QID 4 timeout, aborting",
         "nvme nvme0: I/O tag 12 (300c) type 4 opcode 0x1 (I/O Cmd) QID 4 timeout",
@@ -544,4 +543,140 @@ fn numbers_of_drivers_are_their_own() {
          [n0:mpi_rank_7][handle_cqe] Msg from 3: wc.status=12, wc.wr_id=0x2b, wc.opcode=0, vbuf->phead->type=32\n",
     );
     assert_eq!((all.len(), all[0].status), (1, Some(12)), "{all:?}");
+}
+
+/// Tokens are read by their shape, in lines of any family.
+#[test]
+fn addresses_ranks_and_interfaces_are_read_wherever_they_stand() {
+    let peer = |line: &str| {
+        let found = one(line);
+        found.remote.map(|address| address.to_string()).or(found.peer)
+    };
+    for (line, expected) in [
+        (
+            "h:7:9 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer 10.2.0.9<40001>",
+            "10.2.0.9",
+        ),
+        (
+            "h:7:9 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.2.0.8<40001> failed : No route to host",
+            "10.2.0.8",
+        ),
+        ("nfs: server 10.2.2.7 not responding, timed out", "10.2.2.7"),
+        ("rdma_rxe: bad ICRC from 10.2.2.6", "10.2.2.6"),
+        (
+            "LNet: 1:0:(o2iblnd_cb.c:3123:kiblnd_cm_callback()) 10.2.2.5@o2ib1: ADDR ERROR -110",
+            "10.2.2.5",
+        ),
+        (
+            "[I] VERBS RDMA closed connection to 10.2.2.4 (nsd1) on mlx5_0 port 1 fabnum 0 error 733 index 2",
+            "10.2.2.4",
+        ),
+        (
+            "libfabric:8:1::efa:cq:f():7<warn> err: 5, message: Invalid address My EFA addr: fi_addr_efa://[fe80::11]:0:1 Peer EFA addr: fi_addr_efa://[fe80::22]:0:9 (7)",
+            "fe80::22",
+        ),
+    ] {
+        assert_eq!(peer(line).as_deref(), Some(expected), "{line}");
+    }
+    // A name of C++ is no address, and that of the host that wrote the log is not the peer's.
+    assert_eq!(
+        peer(
+            "[rank3]: c10::Error: NCCL error in: a.cpp:1, remote process exited or there was a network error"
+        ),
+        None
+    );
+    assert_eq!(
+        peer("Nov 29 13:06:13 10.0.0.5 kernel: mlx5_core 0000:3b:00.0 ens1f0np0: Link down"),
+        None
+    );
+    for (line, rank) in [
+        (
+            "MPICH ERROR [Rank 77] [job id 9.0] - Abort(1) (rank 77 in comm 0): MPIDI_OFI_handle_cq_error(1): OFI poll failed (x)",
+            77,
+        ),
+        (
+            "Abort(2) on node 7 (rank 7 in comm 0): Fatal error in PMPI_Waitall: MPIDI_OFI_handle_cq_error(1): OFI poll failed (x)",
+            7,
+        ),
+        ("DeepEP timeout check failed: rank = 5, thread = 9, value = 77", 5),
+    ] {
+        assert_eq!(one(line).rank, Some(rank), "{line}");
+    }
+    assert_eq!(
+        one("mlx5_core 0000:3b:00.0 ens1f0np0: Link down")
+            .adapter
+            .as_deref(),
+        Some("ens1f0np0")
+    );
+    assert_eq!(
+        one("mlx5_core 0000:3b:00.0: mlx5_cmd_check:795:(pid 9): CREATE_MKEY(0x200) op_mod(0x0) failed, status bad resource(0x5)").adapter,
+        None
+    );
+    let local = one(
+        "W0101 10:00:00.1 77 worker_pool.cpp:308] Too many errors found in local RNIC 10.0.0.8:12001@mlx5_2, mark it inactive",
+    );
+    assert_eq!((local.adapter.as_deref(), local.peer), (Some("mlx5_2"), None));
+    for (line, queue_pair) in [
+        (
+            "hns3 0000:7d:00.2 hns_2: local access violation work queue 0x2c error, sub_event type is: 3",
+            0x2c,
+        ),
+        (
+            "cxgb4 0000:04:00.4: AE qpid 1101 opcode 3 status 0x6 type 0 len 0x0",
+            1_101,
+        ),
+        (
+            "mlx5_net: Unexpected CQE error syndrome 0x04 CQN = 1033 SQN = 4242 wqe_counter = 10",
+            4_242,
+        ),
+    ] {
+        assert_eq!(one(line).queue_pair, Some(queue_pair), "{line}");
+    }
+}
+
+#[test]
+fn statuses_of_further_programs() {
+    for (line, status) in [
+        // uccl-project/uccl, rdma_io.cc.
+        (
+            "F20250821 13:22:09.976752 3186121 rdma_io.cc:811] Check failed: wc->status == IBV_WC_SUCCESS RC send CQ state error: 12, 0",
+            12,
+        ),
+        // linux-rdma/rdma-core, librdmacm/examples/rping.c.
+        ("cq completion failed status 13", 13),
+        // DPDK, drivers/net/mlx5/mlx5_rx.c: MLX5_CQE_SYNDROME_LOCAL_PROT_ERR.
+        (
+            "mlx5_net: Unexpected CQE error syndrome 0x04 CQN = 1033 SQN = 4242 wqe_counter = 10",
+            4,
+        ),
+        // HNS_ROCE_CQE_V2_RNR_RETRY_EXC_ERR.
+        ("hns3 0000:7d:00.2 hns_2: error cqe status 0x16:", 13),
+        // Ceph, RDMAStack.cc: its sentence for IBV_WC_RETRY_EXC_ERR.
+        (
+            "RDMAStack handle_tx_event connection between server and client not working. Disconnect this now",
+            12,
+        ),
+    ] {
+        assert_eq!(one(line).status, Some(status), "{line}");
+    }
+}
+
+/// Docker's json-file driver, and Lustre's error in two lines.
+#[test]
+fn wrapped_and_divided_lines_are_whole() {
+    let line = r#"{"log":"gpu3:31:99 [1] transport/net_ib.cc:1480 NCCL WARN NET/IB : Got completion from peer 10.3.0.4\u003c51121\u003e with status=12 opcode=0 len=0 vendor err 129 (Send) localGid ::ffff:10.3.0.1 remoteGids::ffff:10.3.0.4 hca mlx5_6\n","stream":"stderr","time":"2026-03-03T09:00:00.1Z"}"#;
+    let found = one(line);
+    assert_eq!(
+        (found.adapter.as_deref(), found.peer.as_deref()),
+        (Some("mlx5_6"), Some("10.3.0.4"))
+    );
+    let two = reports(
+        "LNetError: 1:0:(o2iblnd_cb.c:3381:kiblnd_check_txs_locked()) Timed out tx: active_txs, 6 seconds\n\
+         LNetError: 1:0:(o2iblnd_cb.c:3456:kiblnd_check_conns()) Timed out RDMA with 10.4.0.3@o2ib (106): c: 0, oc: 0, rc: 8\n",
+    );
+    assert_eq!(two.len(), 1, "{two:?}");
+    assert_eq!(
+        two[0].remote.map(|address| address.to_string()).as_deref(),
+        Some("10.4.0.3")
+    );
 }

@@ -45,6 +45,8 @@ pub struct Log {
     pub lines: u64,
     /// Lines of NCCL that have none of the forms that are read.
     pub unknown_lines: u64,
+    /// Lines of NCCL.
+    pub own_lines: u64,
     /// Lines that are too long, and were not read.
     pub long_lines: u64,
     /// Edges, queue pairs, errors and other facts beyond those that are kept.

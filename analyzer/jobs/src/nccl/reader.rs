@@ -84,6 +84,7 @@ impl Reader {
             self.others.line(line, self.files, at);
             return;
         };
+        self.log.own_lines += 1;
         if line.text.contains("via NET/Socket") || line.text.contains("Using network Socket") {
             self.log.sockets.get_or_insert(at);
         }

@@ -21,7 +21,8 @@ pub(super) fn is_failure(start: &str) -> bool {
 
 /// True if a text has results of iperf.
 pub(super) fn is_text(text: &str) -> bool {
-    text.lines().any(|line| line.contains("] Interval"))
+    text.lines()
+        .any(|line| line.contains("] Interval") || interval(0, line).is_some())
         || text.lines().any(|line| line.starts_with("iperf3: error"))
 }
 
@@ -105,7 +106,16 @@ fn direction(found: &mut Results, document: &Value, direction: Option<Direction>
     let sum = if is_datagrams { of("sum") } else { received };
     // Without the receiver's report iperf3 prints 0 as what arrived: then it is what was sent.
     let rate = |sum: &Value| real(&sum["bits_per_second"]);
+    // A client's `sum` of datagrams is what it sent (iperf3 to 3.9 has no `sum_received`): what was lost did not arrive.
+    let is_sent_alone = is_datagrams
+        && !received.is_object()
+        && (sum["sender"] == true || start["connecting_to"].is_object() && about["reverse"] == 0);
+    let arrived = || {
+        let lost = real(&sum["lost_percent"])?;
+        Some(rate(sum)? * (1.0 - (lost / 100.0).min(1.0)))
+    };
     let goodput = rate(received)
+        .or_else(|| arrived().filter(|_| is_sent_alone))
         .filter(|rate| *rate > 0.0)
         .or_else(|| rate(sum).filter(|rate| *rate > 0.0))
         .or_else(|| rate(sent))
@@ -185,6 +195,8 @@ struct Longest {
     lost_ratio: Option<f64>,
     /// The smoothed round trip at its end, in microseconds (iperf 2, `-e`).
     round_trip_us: Option<f64>,
+    /// The way of datagrams: mean, least, greatest and deviation in microseconds (iperf 2, `-e`).
+    one_way_us: Option<[f64; 4]>,
 }
 
 /// The results of iperf's text: the sum's line, else those of the connections together.
@@ -280,7 +292,18 @@ fn summed(
                 .collect::<Vec<_>>(),
             LatencyKind::TcpRoundTrip,
         )
-        .or_else(|| latency(first_round_trips, LatencyKind::TcpFirst)),
+        .or_else(|| latency(first_round_trips, LatencyKind::TcpFirst))
+        .or_else(|| {
+            let [average, min, max, stddev] = first?.one_way_us?.map(Some);
+            Some(Latency {
+                kind: LatencyKind::OneWay,
+                min,
+                average,
+                max,
+                stddev,
+                ..Latency::default()
+            })
+        }),
         ..Measurement::default()
     })
 }
@@ -357,6 +380,7 @@ fn interval(at: usize, line: &str) -> Option<(Option<Direction>, &'static str, &
                 .and_then(|jitter| number(behind.get(jitter.checked_sub(1)?)?))
                 .map(|milliseconds| milliseconds * 1e3),
             lost_ratio: percent.and_then(number).map(|percent| percent / 100.0),
+            one_way_us: one_way(behind),
         },
     ))
 }
@@ -367,4 +391,16 @@ fn enhanced(behind: &[&str]) -> Option<(u64, f64)> {
     let (_, time) = behind.get(unit.checked_sub(1)?)?.split_once('/')?;
     let count = behind.get(unit.checked_sub(2)?)?.parse().ok()?;
     Some((count, number(time.split('(').next()?)?))
+}
+
+/// Latency of iperf 2's datagrams with `-e`: `0.211/0.105/1.331/0.088 ms`, which are mean, least, greatest and deviation. The clocks of both
+/// hosts have to agree.
+fn one_way(behind: &[&str]) -> Option<[f64; 4]> {
+    let (times, unit) = behind
+        .iter()
+        .zip(behind.iter().skip(1))
+        .find(|(times, unit)| times.matches('/').count() == 3 && (**unit == "ms" || **unit == "us"))?;
+    let scale = if *unit == "ms" { 1e3 } else { 1.0 };
+    let mut values = times.split('/').map(|time| number(time).map(|time| time * scale));
+    Some([values.next()??, values.next()??, values.next()??, values.next()??])
 }

@@ -118,10 +118,12 @@ counters! {
     PortPacketSequenceErrors, "port_packet_sequence_errors", Cumulative, "NAKs", [], "NAKs received with the code PSN sequence error.";
     PortAckTimeouts, "port_ack_timeouts", Cumulative, "events", [], "Expired ACK timers of senders.";
     PortRetriesExceeded, "port_retries_exceeded", Cumulative, "events", [], "Queue pairs that used up their retries.";
+    PortRnrRetriesExceeded, "port_rnr_retries_exceeded", Cumulative, "events", [], "Queue pairs that used up their retries after RNR NAKs.";
     PortRnrNaksReceived, "port_rnr_naks_received", Cumulative, "NAKs", [], "RNR NAKs received: the receiver had no buffer posted.";
     PortRnrNaksSent, "port_rnr_naks_sent", Cumulative, "NAKs", [], "RNR NAKs sent.";
     PortOutOfBufferDrops, "port_out_of_buffer_drops", Cumulative, "packets", [], "Packets dropped because no receive buffer was posted.";
     PortDuplicateRequests, "port_duplicate_requests", Cumulative, "requests", [], "Requests received a second time.";
+    PortRetransmittedPackets, "port_retransmitted_packets", Cumulative, "packets", [], "Packets that the port sent again.";
     PortImpliedNakSequenceErrors, "port_implied_nak_sequence_errors", Cumulative, "events", [], "Responses that showed that an earlier response is missing.";
     PortAdaptiveRetransmissions, "port_adaptive_retransmissions", Cumulative, "events", [], "Adaptive retransmissions of RoCE traffic.";
     PortAdaptiveRetransmissionTimeouts, "port_adaptive_retransmission_timeouts", Cumulative, "events", [], "Timeouts under adaptive retransmission.";
@@ -194,6 +196,7 @@ counters! {
     SwitchUp, "switch_up", Gauge, "", [], "1 if the switch answered the last reading, 0 if not.";
     SwitchUptime, "switch_uptime_seconds", Gauge, "s", [], "Time since the switch started.";
     SwitchInterfaceUp, "switch_interface_up", Gauge, "", ["kind"], "1 if the interface is up.";
+    SwitchInterfaceLinkChanges, "switch_interface_link_changes", Cumulative, "events", ["kind"], "Times that the link of the switch's interface went up or down, or that the interface was reset.";
     SwitchInterfaceRate, "switch_interface_rate_bytes_per_second", Gauge, "bytes/s", ["kind"], "Rate of the interface now.";
     SwitchInterfaceMtu, "switch_interface_mtu_bytes", Gauge, "bytes", ["kind"], "MTU of the interface.";
     SwitchInterfaceReceivedBytes, "switch_interface_received_bytes", Cumulative, "bytes", ["kind"], "Bytes that the switch's interface received.";

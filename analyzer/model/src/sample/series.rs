@@ -1,7 +1,7 @@
 //! Readings of counters one after the other: how far each rose.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
@@ -52,6 +52,31 @@ struct LastReading {
 fn identity(sample: &Sample) -> impl Hash + Eq + '_ {
     let places = (&sample.node, &sample.object, sample.priority, &sample.queue);
     (sample.source, sample.counter, places, &sample.details)
+}
+
+/// Flags of a reading's samples: true if another one is about the same quantity and is larger, or as large and before it: some drivers
+/// have two names for one quantity.
+pub fn repeated(samples: &[Sample]) -> Vec<bool> {
+    let mut flags = vec![false; samples.len()];
+    let mut largest = HashMap::with_capacity(samples.len());
+    for (at, sample) in samples.iter().enumerate() {
+        let known = largest.entry(identity(sample)).or_insert(at);
+        if *known == at {
+            continue;
+        }
+        let is_larger = samples
+            .get(*known)
+            .is_some_and(|known| sample.value > known.value);
+        let repeat = if is_larger {
+            std::mem::replace(known, at)
+        } else {
+            at
+        };
+        if let Some(flag) = flags.get_mut(repeat) {
+            *flag = true;
+        }
+    }
+    flags
 }
 
 impl SampleSeries {

@@ -60,7 +60,10 @@ pub(super) fn connect(alignment: &mut Alignment, paths: &[&PathBuf], known: &[Op
             if ahead_ns.abs() <= uncertainty_ns {
                 return own;
             }
-            let at = paths.get(input).and_then(|path| look::first_time(path));
+            // Without drift the correction is the same at each time.
+            let at = paths
+                .get(input)
+                .and_then(|path| look::first_time(path).ok().flatten());
             let step = correction(at.unwrap_or_default(), ahead_ns);
             Some(Clock {
                 reference: base,

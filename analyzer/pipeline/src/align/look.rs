@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use roce_capture::{Frame, Interface, Options, Reader};
+use roce_capture::{Batch, Error, Frame, Interface, Options, Reader};
 use roce_model::Time;
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Content, Ecn, LinkType, MirrorKind, Roce};
@@ -64,20 +64,47 @@ pub(super) struct SampledPacket {
 /// A packet that comes on another path within this time is a copy.
 const COPY: u64 = 1_000_000;
 
-/// The first time stamp of a capture.
-pub(super) fn first_time(path: &Path) -> Option<Time> {
-    let mut reader = Reader::open(path, &Options::default()).ok()?;
-    while let Ok(Some(batch)) = reader.next_batch() {
+/// The first time stamp of a capture; `None` where it has no frame.
+pub(super) fn first_time(path: &Path) -> Result<Option<Time>, Error> {
+    let Some(mut reader) = opened(path)? else {
+        return Ok(None);
+    };
+    while let Some(batch) = next(&mut reader)? {
         if let Some(frame) = batch.frames().first() {
-            return Some(frame.time);
+            return Ok(Some(frame.time));
         }
     }
-    None
+    Ok(None)
 }
 
-/// Samples a capture; `None` where it is empty. Errors are reported when it is read for the run.
-pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
-    let mut reader = Reader::open(path, &Options::default()).ok()?;
+/// Opens a capture for a look before the run. `None`: what is in it makes no sense, which the run reports.
+///
+/// # Errors
+/// The system fails. The run may read the capture all the same, so that whoever looks has to say so.
+pub(crate) fn opened(path: &Path) -> Result<Option<Reader>, Error> {
+    match Reader::open(path, &Options::default()) {
+        Ok(reader) => Ok(Some(reader)),
+        Err(error) if error.is_of_system() => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Frames for a look before the run. `None`: there are no more, or they make no sense.
+///
+/// # Errors
+/// As above.
+pub(crate) fn next(reader: &mut Reader) -> Result<Option<Batch>, Error> {
+    match reader.next_batch() {
+        Err(error) if error.is_of_system() => Err(error),
+        batch => Ok(batch.unwrap_or_default()),
+    }
+}
+
+/// Samples a capture; `None` where it is empty. Errors of its content are reported when it is read for the run.
+pub(super) fn look(path: &Path, budget: &Budget) -> Result<Option<Look>, Error> {
+    let Some(mut reader) = opened(path)? else {
+        return Ok(None);
+    };
     let mut look = Look {
         packets: HashMap::new(),
         records: RecordSample::default(),
@@ -91,7 +118,7 @@ pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
     };
     let (mut frames, mut bytes) = (0, 0);
     while frames < budget.frames && bytes < budget.bytes {
-        let Ok(Some(batch)) = reader.next_batch() else {
+        let Some(batch) = next(&mut reader)? else {
             look.whole = true;
             break;
         };
@@ -111,7 +138,7 @@ pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
         look.interfaces.push((interface.link, interface.name.clone()));
         look.quantum_ns = look.quantum_ns.max(interface.quantum_ns);
     }
-    (frames > 0).then_some(look)
+    Ok((frames > 0).then_some(look))
 }
 
 impl Look {

@@ -127,7 +127,15 @@ fn what_cannot_belong_together_is_not_read() {
     assert_eq!(found.clocks, [None, None, None]);
     assert!(!found.apart.are(0, 1));
     let all: Vec<&PathBuf> = paths.iter().collect();
-    assert!(close_in_time(&all, vec![0, 1, 2], &[]).is_empty());
+    let (close, failed) = close_in_time(&all, vec![0, 1, 2], &[]);
+    assert!(close.is_empty());
+    // A failure of the system is an error. A file that makes no sense is left to the run.
+    assert!(
+        matches!(failed.as_slice(), [(2, Error::Open { .. })]),
+        "{failed:?}"
+    );
+    fs::write(&paths[2], "no capture").unwrap();
+    assert!(close_in_time(&all, vec![0, 1, 2], &[]).1.is_empty());
     // One alone costs nothing either.
     assert!(!aligned(&paths[..1]).shared);
 }
@@ -142,7 +150,7 @@ fn a_sample_is_bounded_and_the_same_in_every_capture() {
         bytes: u64::MAX,
         packets: 2_000,
     };
-    let [long_look, part_look] = [&long, &part].map(|path| look::look(path, &budget).unwrap());
+    let [long_look, part_look] = [&long, &part].map(|path| look::look(path, &budget).unwrap().unwrap());
     assert!(long_look.whole && long_look.packets.len() <= 2_000);
     // A 32nd of 40,000 packets are 1,250; of the part's 2,000 it is 62, give or take three times the root of that.
     assert!(long_look.packets.len() > 800, "{}", long_look.packets.len());
@@ -157,7 +165,7 @@ fn a_sample_is_bounded_and_the_same_in_every_capture() {
         frames: 100,
         ..budget
     };
-    let head = look::look(&long, &few).unwrap();
+    let head = look::look(&long, &few).unwrap().unwrap();
     assert!(!head.whole && head.last < long_look.last);
     assert_eq!(head.first, long_look.first);
 }
@@ -186,7 +194,7 @@ fn repeated_packets_are_left_out() {
         bytes: 1 << 20,
         packets: 100,
     };
-    let look = look::look(&path, &budget).unwrap();
+    let look = look::look(&path, &budget).unwrap().unwrap();
     let mut kept: Vec<(u64, bool)> = look
         .packets
         .values()

@@ -107,6 +107,8 @@ pub struct KnownResults {
     section: Vec<String>,
     /// Why frames cannot be numbered as in their captures.
     unnumbered: Option<String>,
+    /// Inputs that could not be read to their end.
+    pub(super) failed: usize,
 }
 
 impl KnownResults {
@@ -222,6 +224,7 @@ impl Sink for KnownResults {
             self.episode(row);
         }
         self.messages = MessagePackets::new(&run.credited);
+        self.failed = run.inputs.iter().filter(|input| input.error.is_some()).count();
         let sorted = run.taps.iter().find(|tap| tap.sorted_frames > 0);
         self.unnumbered = sorted.map(|tap| {
             format!(

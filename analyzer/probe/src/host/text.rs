@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use roce_hosts::{CounterPlace, ethtool_statistics, pasted_files, rdma_statistics};
+use roce_model::SystemStart;
 
 /// A counter in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,7 +28,8 @@ pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
     }
     let mut counters = of_files(text);
     // Statistics of an interface may stand beside files, in lines of their own.
-    if !counters.is_empty() && !text.lines().any(|line| line.trim() == STATISTICS) {
+    let is_of_statistics = |line: &str| line.trim() == STATISTICS || line.contains(COMMAND);
+    if !counters.is_empty() && !text.lines().any(is_of_statistics) {
         return counters;
     }
     for (interface, block) in blocks(text, interface) {
@@ -40,9 +42,11 @@ pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
         }));
     }
     // Statistics of interfaces are no counters of the port before them.
-    let of_ports = text
-        .find(STATISTICS)
-        .map_or(text, |at| text.get(..at).unwrap_or_default());
+    let end = [STATISTICS, COMMAND]
+        .iter()
+        .filter_map(|word| text.find(word))
+        .min();
+    let of_ports = end.map_or(text, |at| text.get(..at).unwrap_or_default());
     for link in rdma_statistics(of_ports) {
         let of_port = link
             .counters
@@ -59,8 +63,41 @@ pub(super) fn counters(text: &str, interface: &str) -> Vec<TextCounter> {
     counters
 }
 
+/// Start of the system by a text: its files behind their paths, or `cat /proc/uptime` and what it printed.
+pub(super) fn start(text: &str) -> SystemStart {
+    let files = pasted_files(text);
+    let file = |path: &str| {
+        files
+            .get(path)
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    };
+    let uptime = file("proc/uptime").or_else(|| {
+        let mut lines = text.lines().map(str::trim);
+        lines.find(|line| is_uptime(line)).map(str::to_owned)
+    });
+    SystemStart::from_texts(
+        &uptime.unwrap_or_default(),
+        &file("proc/sys/kernel/random/boot_id").unwrap_or_default(),
+        &file("proc/stat").unwrap_or_default(),
+    )
+}
+
+/// The line of `/proc/uptime`: two times with two digits behind the point (Linux fs/proc/uptime.c).
+fn is_uptime(line: &str) -> bool {
+    let is_time = |word: &str| {
+        word.split_once('.').is_some_and(|(seconds, hundredths)| {
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            !seconds.is_empty() && digits(seconds) && hundredths.len() == 2 && digits(hundredths)
+        })
+    };
+    let words: Vec<&str> = line.split(' ').collect();
+    words.len() == 2 && words.into_iter().all(is_time)
+}
+
 /// First line of `ethtool -S`.
 const STATISTICS: &str = "NIC statistics:";
+/// The command, behind a prompt.
+const COMMAND: &str = "ethtool -S ";
 
 /// The statistics of each interface in a text of `ethtool -S`, given once or several times.
 fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
@@ -72,17 +109,25 @@ fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
             .is_none_or(|(name, _)| !name.trim().contains([' ', '/', '"']))
     };
     let mut is_inside = !text.contains(STATISTICS) && text.lines().all(is_named);
+    let mut is_headed = is_inside;
     if is_inside {
         blocks.push((name.clone(), String::new()));
     }
     for line in text.lines() {
-        if let Some((_, command)) = line.split_once("ethtool -S ") {
+        if let Some((_, command)) = line.split_once(COMMAND) {
             let word = command.split_whitespace().next().unwrap_or_default();
             word.clone_into(&mut name);
-            is_inside = false;
-        } else if line.contains(STATISTICS) {
+            // `ethtool -S IF | grep pause` prints no heading.
             blocks.push((name.clone(), String::new()));
-            is_inside = true;
+            (is_inside, is_headed) = (true, false);
+            continue;
+        }
+        if is_inside && !is_headed && !is_statistic(line) && !line.contains(STATISTICS) {
+            is_inside = false;
+        }
+        if line.contains(STATISTICS) {
+            blocks.push((name.clone(), String::new()));
+            (is_inside, is_headed) = (true, true);
         } else if line.trim_start().starts_with("link ") && line.contains('/') {
             is_inside = false;
         }
@@ -92,6 +137,14 @@ fn blocks(text: &str, interface: &str) -> Vec<(String, String)> {
         }
     }
     blocks
+}
+
+/// A line of statistics: a name without blanks and slashes, and a number.
+fn is_statistic(line: &str) -> bool {
+    line.rsplit_once(':').is_some_and(|(name, value)| {
+        let is_name = |name: &str| !name.contains([' ', '/', '"', '@']);
+        is_name(name.trim()) && value.trim().parse::<u64>().is_ok()
+    })
 }
 
 /// Names of perfquery (infiniband-diags), and those of the files that Linux has for the same counters.
@@ -321,5 +374,27 @@ link mlx4_0/2
             (3, Some(("rx_prio3_pause", 5)), Some(("rx_prio3_pause", 6)))
         );
         assert_eq!(of("mlx5_0:1"), Some(("np_cnp_sent", 12)));
+    }
+
+    #[test]
+    fn a_text_says_when_its_system_started() {
+        let session = "[root@h1 ~]# cat /proc/uptime\r\n1000060.25 99999.99\r\n[root@h1 ~]# ethtool -S ens1\r\nNIC statistics:\r\n     rx_prio3_pause: 5\r\n";
+        assert_eq!(start(session).uptime, Some(1_000_060.25));
+        assert_eq!(start("/proc/uptime:77.50 1.00\n").uptime, Some(77.5));
+        assert_eq!(start("NIC statistics:\n     rx_prio3_pause: 5\n").uptime, None);
+    }
+
+    #[test]
+    fn statistics_behind_a_pipe_have_no_heading() {
+        let text = "$ sudo ethtool -S ens1f0 | grep -E \"pause|discard\"\n     rx_discards_phy: 7\n     rx_prio3_pause: 5\n$ cat /sys/x\nother: 5\n";
+        let found = counters(text, "x");
+        let names: Vec<_> = found
+            .iter()
+            .map(|one| (one.object.as_str(), one.name.as_str(), one.value))
+            .collect();
+        assert_eq!(
+            names,
+            [("ens1f0", "rx_discards_phy", 7), ("ens1f0", "rx_prio3_pause", 5)]
+        );
     }
 }

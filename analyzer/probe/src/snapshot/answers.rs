@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 
 use roce_hosts::doctor::{Host, netdev_names};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde_json::{Map, Value, json};
 
 use super::options::SnapshotOptions;
+use super::tree::Tree;
 use crate::dcb::Dcb;
 use crate::discipline;
 use crate::ethtool::Ethtool;
@@ -27,6 +29,8 @@ const PROGRAMS: [&str; 9] = [
 ];
 /// Beginnings of the variables that are read. No other variable is kept: an environment has secrets.
 const VARIABLES: [&str; 4] = ["NCCL_", "UCX_", "PCIDEVICE_", "OMPI_MCA_btl"];
+/// Bytes of a file with settings of NCCL.
+const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 /// Bytes of an environment.
 const MAX_ENVIRONMENT_BYTES: usize = 4 << 20;
 
@@ -58,10 +62,9 @@ pub(super) fn add_answers(
         Ok(variables) => put(host, "env.json", &variables),
         Err(error) => put(host, "env.json", &failed(&error)),
     }
-    if let Some(home) = std::env::var_os("HOME")
-        && let Ok(text) = std::fs::read_to_string(std::path::Path::new(&home).join(".nccl.conf"))
-    {
-        host.insert("home/.nccl.conf", text.into_bytes());
+    let home = std::env::var_os("HOME");
+    if let Some(text) = home.and_then(|home| settings_of_nccl(Path::new(&home))) {
+        host.insert("home/.nccl.conf", text);
     }
     let mut dcb = Dcb::open();
     let ethtool = Ethtool::open();
@@ -136,6 +139,13 @@ pub(super) fn add_statistics(host: &Host, into: &mut Host, options: &SnapshotOpt
     }
 }
 
+/// NCCL's settings of a user. A FIFO or a device of this name is not waited for.
+fn settings_of_nccl(home: &Path) -> Option<Vec<u8>> {
+    let path = home.join(".nccl.conf");
+    let below = path.strip_prefix("/").ok()?.to_str()?;
+    Tree::running().ok()?.read(below, MAX_SETTINGS_BYTES).ok()
+}
+
 fn clock() -> Value {
     match discipline::read() {
         Ok(clock) => json!({
@@ -193,7 +203,8 @@ fn environment(process: Option<u32>) -> io::Result<Value> {
         });
         return Ok(interesting(all));
     };
-    let bytes = std::fs::read(format!("/proc/{process}/environ"))?;
+    // A process may make its environment as long as its memory (prctl(2), PR_SET_MM).
+    let bytes = Tree::running()?.read(&format!("proc/{process}/environ"), MAX_ENVIRONMENT_BYTES as u64)?;
     Ok(variables(&bytes))
 }
 
@@ -222,6 +233,26 @@ fn interesting(all: impl Iterator<Item = (String, String)>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_nccl_are_a_small_regular_file() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(".nccl.conf");
+        assert_eq!(settings_of_nccl(home.path()), None);
+        std::fs::write(&path, "NCCL_DEBUG=INFO\n").unwrap();
+        assert_eq!(settings_of_nccl(home.path()).unwrap(), b"NCCL_DEBUG=INFO\n");
+        std::fs::write(&path, "#".repeat(1 << 20)).unwrap();
+        assert_eq!(settings_of_nccl(home.path()).unwrap().len(), 64 << 10);
+        // Nobody writes into it: whoever opens it to read waits for ever.
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(settings_of_nccl(home.path()), None);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert_eq!(settings_of_nccl(home.path()), None);
+        let own = environment(Some(std::process::id())).unwrap();
+        assert!(own.is_object(), "{own}");
+    }
 
     #[test]
     fn environments_are_taken_without_their_secrets() {

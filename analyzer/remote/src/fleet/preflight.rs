@@ -1,6 +1,8 @@
 //! Questions to a host before a capture: its system, tools, rights, interfaces, free disk and clock, by one script.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::fields::{field, is_plain, is_plain_path, text};
@@ -392,7 +394,7 @@ pub fn ask(
 #[derive(Clone, Debug)]
 pub struct PushedProgram {
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Arc<[u8]>,
     /// Its name there.
     pub name: String,
 }
@@ -400,12 +402,13 @@ pub struct PushedProgram {
 /// Copies a program to a host's folder, where it has to run. Architecture and C library fit if it does.
 ///
 /// # Errors
-/// If it cannot be copied, or does not run there: the reason.
+/// If it cannot be copied, or does not run there: the reason; and if `goes_on` says no.
 pub fn push(
     machine: &Machine,
     base: &str,
     program: &PushedProgram,
     patience: Duration,
+    goes_on: &dyn Fn() -> bool,
 ) -> Result<(), RemoteError> {
     let head = head(&[
         ("base", base),
@@ -413,7 +416,12 @@ pub fn push(
         ("bytes", &program.bytes.len().to_string()),
     ])?;
     let script = [&head, COMMON, include_str!("push.sh")].concat();
-    let answer = machine.feed(&script, &mut program.bytes.as_slice(), patience)?;
+    let answer = machine.feed(
+        &script,
+        io::Cursor::new(Arc::clone(&program.bytes)),
+        patience,
+        goes_on,
+    )?;
     let answer = String::from_utf8_lossy(&answer);
     let mut fields = answer.lines().filter_map(field);
     match fields.find(|(key, _)| matches!(*key, "version" | "problem")) {

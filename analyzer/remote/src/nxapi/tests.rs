@@ -1,9 +1,11 @@
 //! Answers as texts, and a server over TLS on this host.
 
+mod hostile;
+
 use std::io::{BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use roce_switches::inventory::Inventory;
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -86,9 +88,26 @@ struct Server {
     seen: Receiver<SeenRequest>,
 }
 
+/// A connection of the server.
+type Connection = BufReader<StreamOwned<ServerConnection, TcpStream>>;
+
 impl Server {
     /// Starts it. It ends with the test's process: its threads hold nothing but a socket.
     fn start(answer: impl Fn(&SeenRequest) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::talking(move |stream, sender| {
+            while let Some(seen) = request(stream) {
+                let bytes = answer(&seen);
+                let _ = sender.send(seen);
+                if stream.get_mut().write_all(&bytes).is_err() || bytes.ends_with(CUT) {
+                    break;
+                }
+                let _ = stream.get_mut().flush();
+            }
+        })
+    }
+
+    /// Starts one that does this with each connection.
+    fn talking(talk: impl Fn(&mut Connection, &Sender<SeenRequest>) + Send + Sync + 'static) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         let der = made.cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -101,25 +120,18 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, seen) = channel();
-        let (config, answer, sender) = (Arc::new(config), Arc::new(answer), Mutex::new(sender));
+        let (config, talk, sender) = (Arc::new(config), Arc::new(talk), Mutex::new(sender));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (config, answer, sender) = (
+                let (config, talk, sender) = (
                     Arc::clone(&config),
-                    Arc::clone(&answer),
+                    Arc::clone(&talk),
                     sender.lock().unwrap().clone(),
                 );
                 std::thread::spawn(move || {
                     let connection = ServerConnection::new(config).unwrap();
                     let mut stream = BufReader::new(StreamOwned::new(connection, stream.unwrap()));
-                    while let Some(seen) = request(&mut stream) {
-                        let bytes = answer(&seen);
-                        let _ = sender.send(seen);
-                        if stream.get_mut().write_all(&bytes).is_err() || bytes.ends_with(CUT) {
-                            break;
-                        }
-                        let _ = stream.get_mut().flush();
-                    }
+                    talk(&mut stream, &sender);
                 });
             }
         });

@@ -237,6 +237,7 @@ fn a_script_is_answered_by_files_of_its_commands() {
     assert_eq!(
         all,
         [
+            ("c", "no answer\n"),
             ("dump -k 'A|*'", "{}\n"),
             ("four", "4\n"),
             ("other_file", "5\n"),

@@ -94,8 +94,8 @@ fn failed(error: &RemoteError) -> UnansweredQuestion {
     UnansweredQuestion::new(reason, text)
 }
 
-/// A folder with recorded answers: for each command a file that [`file_name`] names, with the ending `.json` or `.txt`. Or one file with
-/// what somebody pasted, whose content says which answers it has.
+/// A folder with recorded answers: for each command a file that [`file_name`] names, with the ending `.json` or `.txt`, or any file whose
+/// content says what it answers. Or one file with what somebody pasted, whose content says which answers it has.
 ///
 /// A script is answered by all of them: its commands are found by the names of their files. A file that begins with `== ` has the
 /// output of a whole script.
@@ -131,7 +131,7 @@ impl Files {
         let names = [file_name(command), file_name(plain)];
         let files = names
             .iter()
-            .flat_map(|name| ["json", "txt"].map(|ending| format!("{name}.{ending}")));
+            .flat_map(|name| [".json", ".txt", ".log", ""].map(|ending| format!("{name}{ending}")));
         for file in files {
             let path = self.folder.join(file);
             if path.symlink_metadata().is_err() {
@@ -165,13 +165,12 @@ impl Files {
             .collect();
         let mut all = String::new();
         for path in paths {
-            let is_answer = |ending: &std::ffi::OsStr| ending == "json" || ending == "txt";
             let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
                 continue;
             };
             let left = MAX_ANSWER_BYTES.saturating_sub(all.len() as u64);
             let text = match roce_files::read_text(&path, left) {
-                Ok(text) if path.extension().is_some_and(is_answer) => text,
+                Ok(text) if !name.starts_with('.') => text,
                 _ => continue,
             };
             if !text.trim_start().starts_with("== ") {
@@ -185,7 +184,7 @@ impl Files {
             }
         }
         if all.is_empty() {
-            let text = "the folder has no recorded answers: files NAME.txt or NAME.json";
+            let text = "the folder has no recorded answers: texts or documents";
             return Err(UnansweredQuestion::new(Reason::Unsupported, text));
         }
         Ok(all)

@@ -7,11 +7,13 @@ use roce_spelling::counted;
 
 use super::growth::{Growths, share_text};
 use super::links::BROKEN_SHARE;
-use super::ports::{direction, of_all, severity};
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::ports::{direction, of_all};
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// Share of the time from which on seconds with stalls are a warning, where it is known.
 const STALLED_SHARE: f64 = 0.10;
+/// Share of the time that cannot be: the adapter and the system round their seconds.
+const MAX_STALLED_SHARE: f64 = 1.5;
 /// Share of the last second from which on its stalls are a note: the adapter's own limit of a second with stalls.
 const STALLED_SECOND: f64 = 0.30;
 
@@ -33,13 +35,28 @@ pub(super) const RULES: &[CounterRule] = &[
     CounterRule {
         id: "counters.retries_exceeded",
         title: "queue pairs use up their retries",
-        meaning: "A sender repeated a request as often as it may and got no answer. The queue pair is in the error state, and its program sees \
-                  'transport retry counter exceeded' (status 12).",
+        meaning: "A sender repeated a request as often as it may and got no answer, or RNR NAKs alone. The queue pair is in the error state, and \
+                  its program sees 'transport retry counter exceeded' (status 12) or 'RNR retry counter exceeded' (status 13).",
         method: "queue pairs that used up their retries between two readings: warning",
-        source: "IBTA 9.9.2.1 (retry counter); rxe retry_exceeded_err, bnxt_re max_retry_exceeded",
+        source: "IBTA 9.9.2.1 (retry counter) and 9.7.5.2.8 (RNR retry counter); mlx5 req_transport_retries_exceeded and \
+                 req_rnr_retries_exceeded, rxe retry_exceeded_err, bnxt_re max_retry_exceeded, ionic req_tx_retry_excd_err, efa \
+                 unresponsive_remote_events",
         next: "Look at the peer of that time: is it up, is its port up, does its program still run? Then at losses on the way.",
         severity: Severity::Warning,
         run: by(exceeded),
+        ..NO_TEXTS
+    },
+    CounterRule {
+        id: "counters.access_errors",
+        title: "requests name memory that they may not use",
+        meaning: "A request named a memory key or an address that is not registered for it, or lacks the right. The responder answers with a \
+                  NAK, and the queue pair is in the error state: status 10 (remote access error) at the sender.",
+        method: "remote access errors between two readings, of requests that came or that were sent: warning",
+        source: "IBTA 9.7.5.2.4 (NAK remote access error); mlx5 resp_remote_access_errors and req_remote_access_errors, bnxt_re \
+                 remote_access_err, ionic resp_tx_rmt_acc_err",
+        next: "Look at the program: memory that was freed or registered again while the peer still uses its key, or a wrong address.",
+        severity: Severity::Warning,
+        run: by(refused),
         ..NO_TEXTS
     },
     CounterRule {
@@ -80,7 +97,14 @@ fn exceeded(growths: &Growths<'_>) -> Vec<CounterSign> {
     if growths.is_total() {
         return Vec::new();
     }
-    let found = growths
+    let used_up = |count: f64, after: &str| {
+        let pronoun = if count > 1.0 { "their" } else { "its" };
+        format!(
+            "{} used up {pronoun} retries{after}",
+            counted(count, "queue pair")
+        )
+    };
+    let unanswered = growths
         .risen(Counter::PortRetriesExceeded)
         .map(|(object, count)| {
             let timeouts = growths
@@ -89,17 +113,48 @@ fn exceeded(growths: &Growths<'_>) -> Vec<CounterSign> {
             let after = timeouts.map_or_else(String::new, |timeouts| {
                 format!(", beside {}", counted(timeouts, "timeout"))
             });
-            let pronoun = if count > 1.0 { "their" } else { "its" };
-            let text = format!(
-                "{} used up {pronoun} retries{after}",
-                counted(count, "queue pair")
-            );
-            CounterSign::new(growths, Severity::Warning, object, &text)
+            CounterSign::new(growths, Severity::Warning, object, &used_up(count, &after))
                 .and("the peer did not answer, and the connection broke")
                 .number("retries_exceeded", count)
                 .counted("timeouts", timeouts)
         });
-    found.collect()
+    let not_ready = growths
+        .risen(Counter::PortRnrRetriesExceeded)
+        .map(|(object, count)| {
+            let naks = growths
+                .sum(Counter::PortRnrNaksReceived, object)
+                .filter(|naks| *naks > 0.0);
+            let after = naks.map_or_else(String::new, |naks| {
+                format!(", after {}", counted(naks, "RNR NAK"))
+            });
+            CounterSign::new(growths, Severity::Warning, object, &used_up(count, &after))
+                .and("the peer's program posted no receive in time, and the connection broke")
+                .number("rnr_retries_exceeded", count)
+                .counted("rnr_naks", naks)
+        });
+    unanswered.chain(not_ready).collect()
+}
+
+fn refused(growths: &Growths<'_>) -> Vec<CounterSign> {
+    if growths.is_total() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (sample, count) in growths
+        .of(Counter::PortAccessErrors)
+        .filter(|(_, count)| *count > 0.0)
+    {
+        let is_own = sample.details.iter().any(|side| side == "requester");
+        let text = counted(count, "remote access error");
+        let follows = if is_own {
+            "the peer refused this host's requests: their memory key or address was not valid there"
+        } else {
+            "requests of peers named memory that this host had not registered for them"
+        };
+        let sign = CounterSign::new(growths, Severity::Warning, &sample.object, &text).and(follows);
+        found.push(sign.number("access_errors", count));
+    }
+    found
 }
 
 /// Stalls of one direction of an interface's requests.
@@ -128,9 +183,11 @@ fn stalled(growths: &Growths<'_>) -> Vec<CounterSign> {
         let seconds = stalls.seconds.filter(|seconds| *seconds > 0.0);
         let last = stalls.last_second.filter(|share| *share >= STALLED_SECOND);
         let share = seconds.and_then(|seconds| growths.per_second(seconds));
+        // Seconds that did not pass were not stalled.
+        let is_possible = share.is_none_or(|share| share <= MAX_STALLED_SHARE);
         let text = match (seconds, last) {
             (Some(seconds), _) => {
-                let of_time = share.map_or_else(String::new, |share| {
+                let of_time = share.filter(|_| is_possible).map_or_else(String::new, |share| {
                     format!(", {} of the time,", share_text(share.min(1.0)))
                 });
                 format!("PCIe {kind}s stalled in {}{of_time}", counted(seconds, "second"))
@@ -139,7 +196,8 @@ fn stalled(growths: &Growths<'_>) -> Vec<CounterSign> {
             (None, None) => return None,
         };
         let effects = effects(growths, object);
-        let is_much = !effects.is_empty() || share.is_some_and(|share| share >= STALLED_SHARE);
+        let is_much =
+            is_possible && (!effects.is_empty() || share.is_some_and(|share| share >= STALLED_SHARE));
         let severity = severity(is_much);
         let sign = if seconds.is_some() {
             CounterSign::new(growths, severity, object, &text)
@@ -147,6 +205,11 @@ fn stalled(growths: &Growths<'_>) -> Vec<CounterSign> {
             CounterSign::untimed(severity, object, &text)
         };
         let sign = sign.and(&effects.join(" and "));
+        let sign = if is_possible {
+            sign
+        } else {
+            sign.and("more seconds than passed: the counter, or the time between the readings, is not right")
+        };
         Some(
             sign.counted("stalled_seconds", seconds)
                 .counted("last_second", stalls.last_second),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Counter, Sample, SampleKind, SampleSeries, SystemStart};
+use roce_model::{Counter, Sample, SampleKind, SampleSeries, SystemStart, repeated};
 use roce_spelling::decimal;
 
 use super::restart::Restart;
@@ -59,6 +59,8 @@ pub struct Growths<'a> {
     is_total: bool,
     /// Rates of objects in bit/s.
     rates: BTreeMap<&'a str, f64>,
+    /// Interfaces of a switch that were up or down in the earlier reading and are not so now.
+    turned: Vec<(&'a str, bool)>,
     links: &'a dyn LinkFacts,
 }
 
@@ -74,8 +76,15 @@ impl<'a> Growths<'a> {
     ) -> Self {
         let starts = before.map(|before| (before.start(), now.start()));
         let mut series = SampleSeries::default();
-        for sample in before.iter().flat_map(|before| before.samples) {
-            series.row(sample, links.max_per_second(&sample.object));
+        let mut was_up = BTreeMap::new();
+        if let Some(before) = &before {
+            let repeats = repeated(before.samples);
+            for (sample, _) in before.samples.iter().zip(repeats).filter(|(_, repeat)| !repeat) {
+                series.row(sample, links.max_per_second(&sample.object));
+                if sample.counter == Counter::SwitchInterfaceUp && is_port(sample) {
+                    was_up.insert(&*sample.object, sample.value > 0.5);
+                }
+            }
         }
         let mut restart = starts.map_or_else(Restart::default, |(before, now)| Restart::new(before, now));
         if let Some(sample) = now.samples.first().filter(|_| restart.is_known()) {
@@ -85,7 +94,18 @@ impl<'a> Growths<'a> {
         let mut rises = Vec::with_capacity(now.samples.len());
         let mut by_counter: BTreeMap<Counter, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
         let mut rates = BTreeMap::new();
-        for (at, sample) in now.samples.iter().enumerate() {
+        let mut turned = Vec::new();
+        for ((at, sample), repeat) in now.samples.iter().enumerate().zip(repeated(now.samples)) {
+            if repeat {
+                rises.push(None);
+                continue;
+            }
+            let is_up = sample.value > 0.5;
+            if sample.counter == Counter::SwitchInterfaceUp
+                && was_up.get(&*sample.object).is_some_and(|was_up| *was_up != is_up)
+            {
+                turned.push((&*sample.object, is_up));
+            }
             by_counter
                 .entry(sample.counter)
                 .or_default()
@@ -129,8 +149,14 @@ impl<'a> Growths<'a> {
             restart,
             is_total: before.is_none(),
             rates,
+            turned,
             links,
         }
+    }
+
+    /// Interfaces of a switch whose state is another one than before, and whether they are up now.
+    pub(super) fn turned(&self) -> &[(&'a str, bool)] {
+        &self.turned
     }
 
     /// True if an interface is known to be that of an RDMA port.

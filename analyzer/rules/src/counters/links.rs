@@ -6,12 +6,14 @@ use roce_model::{Counter, Severity};
 use roce_spelling::{counted, whole};
 
 use super::growth::{Growths, is_port};
-use super::ports::{direction, of_all, packets, severity};
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::ports::{direction, of_all, packets};
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// Share of a port's packets from which on broken ones are a warning: IEEE 802.3 allows one wrong bit in 1e12, which is one frame of
 /// 1,250 bytes in 1e8.
 pub(super) const BROKEN_SHARE: f64 = 1e-8;
+/// Broken frames or symbols per second below which they are a note: one an hour.
+const BROKEN_PER_SECOND: f64 = 1.0 / 3600.0;
 /// Counters of InfiniBand's management datagrams, which stop at the largest number of 16 or 8 bits (IBTA 16.1.3.5, PortCounters), and
 /// their names in sysfs.
 const LIMITS: [(Counter, f64, &str); 4] = [
@@ -27,7 +29,7 @@ pub(super) const RULES: &[CounterRule] = &[
         title: "a link delivers broken frames",
         meaning: "Frames arrive with a wrong check sequence and are dropped, or symbols of the link are wrong: cable, optics or connector.",
         method: "more than one broken frame or symbol in 100,000,000 packets between two readings, or any where packets are not counted: warning; \
-                 fewer: note",
+                 fewer, one alone, or less than one an hour: note",
         source: "IEEE 802.3: bit error ratio 1e-12; Cisco NX-OS FCS-Err; mlx5 rx_crc_errors_phy and rx_pcs_symbol_err_phy; IF-MIB ifInErrors; \
                  InfiniBand SymbolErrorCounter and PortRcvErrors (IBTA 16.1.3.5); bnxt_re rx_roce_errors; hns rx_err_pkt",
         next: "Clean or replace cable and optics of this port; compare the errors of the other end.",
@@ -39,8 +41,10 @@ pub(super) const RULES: &[CounterRule] = &[
         id: "counters.link_unsteady",
         title: "a link retrains or goes down",
         meaning: "The link was down, or recovered from errors without going down. Nothing passes meanwhile, and senders run into timeouts.",
-        method: "times that the link went down, or recovered, between two readings: warning; those since a restart are of the start and not judged",
-        source: "InfiniBand LinkDownedCounter and LinkErrorRecoveryCounter (IBTA 16.1.3.5); mlx5 link_down_events_phy; rxe link_downed",
+        method: "times that the link went down, recovered or changed its state, between two readings, and a port that was up and is down: warning; \
+                 one that came up: note; those since a restart are of the start and not judged",
+        source: "Arista EOS show interfaces (link status changes); Cisco NX-OS show interface (interface resets); SONiC show interfaces counters \
+                 (STATE); InfiniBand LinkDownedCounter and LinkErrorRecoveryCounter (IBTA 16.1.3.5); mlx5 link_down_events_phy; rxe link_downed",
         next: "Look at cable and optics, at the log of the other end, and whether somebody set the port down.",
         severity: Severity::Warning,
         run: by(unsteady),
@@ -92,7 +96,7 @@ fn broken(growths: &Growths<'_>) -> Vec<CounterSign> {
             continue;
         }
         let all = packets(growths, object, "received");
-        let is_much = all.is_none_or(|all| count / all > BROKEN_SHARE);
+        let is_much = all.is_none_or(|all| count / all > BROKEN_SHARE) && is_frequent(growths, count);
         if growths.is_total() && !is_much {
             continue;
         }
@@ -123,6 +127,16 @@ fn broken(growths: &Growths<'_>) -> Vec<CounterSign> {
     found
 }
 
+/// True if events are more than the bit errors that a standard allows a link: more than one, and one an hour or more where the time is
+/// known. IEEE 802.3's bit error ratio of 1e-12 is a wrong bit in 100 s at 10 Gbit/s.
+fn is_frequent(growths: &Growths<'_>, count: f64) -> bool {
+    growths.is_total()
+        || count > 1.0
+            && growths
+                .per_second(count)
+                .is_none_or(|rate| rate >= BROKEN_PER_SECOND)
+}
+
 fn unsteady(growths: &Growths<'_>) -> Vec<CounterSign> {
     if growths.is_total() || growths.is_since_restart() {
         return Vec::new();
@@ -146,7 +160,46 @@ fn unsteady(growths: &Growths<'_>) -> Vec<CounterSign> {
         let sign = sign.and("nothing passes meanwhile");
         Some(sign.number("downs", downs).number("recoveries", recoveries))
     });
-    found.collect()
+    let mut found: Vec<CounterSign> = found.collect();
+    for object in growths.objects(&[Counter::SwitchInterfaceLinkChanges]) {
+        let changes: f64 = growths
+            .of_object(Counter::SwitchInterfaceLinkChanges, object)
+            .filter(|(sample, _)| is_port(sample))
+            .map(|(_, growth)| growth)
+            .sum();
+        if changes > 0.0 {
+            let text = format!(
+                "the link changed its state, or was reset, {}",
+                counted(changes, "time")
+            );
+            let sign = CounterSign::new(growths, Severity::Warning, object, &text);
+            found.push(sign.and("nothing passes meanwhile").number("changes", changes));
+        }
+    }
+    for (object, is_up) in growths.turned() {
+        // A count says more.
+        if found.iter().any(|sign| sign.object == *object) {
+            continue;
+        }
+        let sign = if *is_up {
+            CounterSign::new(
+                growths,
+                Severity::Info,
+                object,
+                "the link was down, and is up now",
+            )
+        } else {
+            CounterSign::new(
+                growths,
+                Severity::Warning,
+                object,
+                "the link went down, and is down now",
+            )
+            .and("nothing passes")
+        };
+        found.push(sign);
+    }
+    found
 }
 
 fn at_limit(growths: &Growths<'_>) -> Vec<CounterSign> {

@@ -6,7 +6,7 @@ use roce_model::{Counter, Severity};
 use roce_spelling::counted;
 
 use super::growth::{Growths, share_text};
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// RNR NAKs or packets without a buffer per second from which on they are a warning; the alert has the same.
 const NOT_READY_PER_SECOND: f64 = 1.0;
@@ -43,7 +43,7 @@ pub(super) const RULES: &[CounterRule] = &[
                   a full queue drops instead of pausing.",
         method: "packets out of sequence, sequence NAKs or timeouts, whichever are most, as one loss may be counted by each: 0.001 % of the \
                  packets received, or 1 a second where packets are not counted, is a warning; less is a note. Named with it: discards of the same port, and a priority with 90 % of the bytes on which \
-                 PFC is off",
+                 PFC is off. Without either of the two: counters.losses; discards of priorities with PFC alone: counters.lossless_loss",
         source: "mlx5 counters out_of_sequence, packet_seq_err, local_ack_timeout_err; RDMA over Commodity Ethernet at Scale (SIGCOMM 2016): a \
                  loss of 0.4 % with go-back-0 leaves no goodput",
         next: "Find the port that discards: `fabric counters` of the switches on the way, queue drops of this class. Turn PFC or ECN on for the \
@@ -51,6 +51,37 @@ pub(super) const RULES: &[CounterRule] = &[
         severity: Severity::Warning,
         confidence: "likely",
         run: by(lossy_class),
+        ..NO_TEXTS
+    },
+    CounterRule {
+        id: "counters.lossless_loss",
+        title: "packets are lost in a class with PFC",
+        meaning: "The adapter discarded packets of a priority for which it pauses its neighbour. Pauses came too late or were not obeyed: the \
+                  buffer holds less than what is under way when a pause is sent, or the neighbour does not honour PFC.",
+        method: "discards of a priority on which PFC is on, or for which pauses were sent: 0.001 % of the packets received, or 1 a second where \
+                 packets are not counted, is a warning; less is a note",
+        source: "IEEE 802.1Qbb-2011, annex O (headroom: cable, frames under way, response time of the neighbour); mlx5 rx_prio{i}_discards, \
+                 rx_prio{i}_buf_discard, rx_prio{i}_cong_discard",
+        next: "Compare headroom (mlnx_qos: buffer size, cable length) with the real cable; see whether the switch port has PFC on for this \
+               priority, and whether it counts received pauses.",
+        severity: Severity::Warning,
+        confidence: "likely",
+        run: by(lossless_loss),
+        ..NO_TEXTS
+    },
+    CounterRule {
+        id: "counters.losses",
+        title: "packets are lost, reordered or answered too late",
+        meaning: "Packets arrive out of sequence, or NAKs and timeouts come, and nothing here says where. Packets out of sequence alone need not \
+                  be lost: adaptive routing and packet spraying reorder them.",
+        method: "packets out of sequence, sequence NAKs, missing responses or timeouts, without discards of the same port and without a class \
+                 known to be lossy: note",
+        source: "mlx5 counters out_of_sequence, packet_seq_err, implied_nak_seq_err, local_ack_timeout_err; NVIDIA, adaptive routing for RoCE",
+        next: "If adaptive routing or spraying is on, packets out of sequence are expected: look at throughput. Otherwise find the port that \
+               discards, with `fabric counters` of the switches on the way.",
+        severity: Severity::Info,
+        confidence: "likely",
+        run: by(losses),
         ..NO_TEXTS
     },
 ];
@@ -142,89 +173,222 @@ pub(super) fn lost(growths: &Growths<'_>, object: &str) -> f64 {
     counts.into_iter().fold(0.0, f64::max)
 }
 
-fn lossy_class(growths: &Growths<'_>) -> Vec<CounterSign> {
-    if growths.is_total() {
-        return Vec::new();
+/// Losses of a port, and what is known of their place.
+struct PortLosses<'a> {
+    object: &'a str,
+    /// Each counter that rose, in words.
+    said: String,
+    count: f64,
+    is_much: bool,
+    /// Packets out of sequence are the only sign.
+    is_order_alone: bool,
+    /// Timeouts are the only sign.
+    are_timeouts_alone: bool,
+    discards: Vec<PortDiscards<'a>>,
+    /// Priorities with the data and without PFC, in words.
+    class: Vec<String>,
+}
+
+impl PortLosses<'_> {
+    /// Discards that may be of a class without PFC, in words.
+    fn lossy_discards(&self) -> Vec<String> {
+        let lossy = self.discards.iter().filter(|discards| !discards.is_lossless);
+        lossy.map(PortDiscards::words).collect()
     }
+}
+
+fn port_losses<'a>(growths: &Growths<'a>) -> Vec<PortLosses<'a>> {
     let mut found = Vec::new();
-    for object in growths.objects(&LOSSES.map(|(counter, _)| counter)) {
-        let mut said = Vec::new();
-        let mut behind = 0.0;
-        let count = lost(growths, object);
-        for (counter, noun) in LOSSES {
-            let growth = growths.sum(counter, object).unwrap_or(0.0);
-            if growth > 0.0 {
-                let of = counter == Counter::PortOutOfSequencePackets;
-                behind += if of { growth } else { 0.0 };
-                said.push(format!(
-                    "{}{}",
-                    counted(growth, noun),
-                    if of { " out of sequence" } else { "" }
-                ));
-            }
-        }
+    if growths.is_total() {
+        return found;
+    }
+    let mut counters = LOSSES.map(|(counter, _)| counter).to_vec();
+    counters.push(Counter::PortRetransmittedPackets);
+    for object in growths.objects(&counters) {
+        let rise = |counter| growths.sum(counter, object).unwrap_or(0.0);
+        let repeated = rise(Counter::PortRetransmittedPackets);
+        // With go-back-N more packets are sent again than were lost: their count is taken where nothing else is counted.
+        let lost = lost(growths, object);
+        let count = if lost > 0.0 { lost } else { repeated };
         if count <= 0.0 {
             continue;
         }
-        let class = lossy_priorities(growths, object);
-        let discards = discards(growths, object);
+        let risen = LOSSES.into_iter().filter(|(counter, _)| rise(*counter) > 0.0);
+        let mut said: Vec<String> = risen
+            .map(|(counter, noun)| {
+                let is_order = counter == Counter::PortOutOfSequencePackets;
+                let of = if is_order { " out of sequence" } else { "" };
+                format!("{}{of}", counted(rise(counter), noun))
+            })
+            .collect();
+        if repeated > 0.0 {
+            said.push(format!("{} sent again", counted(repeated, "packet")));
+        }
+        let behind = rise(Counter::PortOutOfSequencePackets);
+        let timeouts = rise(Counter::PortAckTimeouts);
         let packets = growths
             .sum(Counter::PortReceivedPackets, object)
             .filter(|packets| *packets > 0.0);
-        let is_much = match packets {
-            Some(packets) => count / packets >= LOST_SHARE,
-            None => is_much(growths, count, LOST_PER_SECOND, MIN_NOT_READY),
-        };
-        let is_judged = is_much && (!class.is_empty() || !discards.is_empty());
         let share = packets
             .filter(|_| behind > 0.0)
             .map_or_else(String::new, |packets| {
                 format!(" ({} of those received)", share_text((behind / packets).min(1.0)))
             });
-        let mut follows = Vec::new();
-        if !discards.is_empty() {
-            follows.push(format!("discarded meanwhile: {}", discards.join(", ")));
-        }
-        follows.extend(class.iter().cloned());
-        if follows.is_empty() {
-            follows.push("packets are lost on the way to this port, or behind it".to_owned());
-        }
-        let severity = if is_judged {
-            Severity::Warning
-        } else {
-            Severity::Info
-        };
-        let text = format!("{}{share}", said.join(", "));
-        let sign = CounterSign::new(growths, severity, object, &text).and(&follows.join("; "));
-        found.push(sign.number("losses", count));
+        found.push(PortLosses {
+            object,
+            count,
+            is_much: match packets {
+                Some(packets) => count / packets >= LOST_SHARE,
+                None => is_much(growths, count, LOST_PER_SECOND, MIN_NOT_READY),
+            },
+            is_order_alone: said.len() == 1 && behind > 0.0,
+            are_timeouts_alone: said.len() == 1 && timeouts > 0.0,
+            said: format!("{}{share}", said.join(", ")),
+            discards: discards(growths, object),
+            class: lossy_priorities(growths, object),
+        });
     }
     found
 }
 
-/// Discards of a port's interfaces, in words.
-fn discards(growths: &Growths<'_>, port: &str) -> Vec<String> {
-    let mut all = Vec::new();
-    let interfaces = growths.objects(&DISCARDS).into_iter();
-    for object in interfaces.filter(|interface| growths.may_belong(interface, port)) {
-        // The priorities are parts of the port's sum.
-        let sums = DISCARDS.map(|counter| growths.sum(counter, object).unwrap_or(0.0));
-        let most = sums.into_iter().fold(0.0, f64::max);
-        if most > 0.0 {
-            let priorities: BTreeSet<u8> = growths
-                .of_object(Counter::PriorityDiscards, object)
-                .filter(|(_, growth)| *growth > 0.0)
-                .filter_map(|(sample, _)| sample.priority)
-                .collect();
-            let of: Vec<String> = priorities.iter().map(u8::to_string).collect();
-            let of = if of.is_empty() {
-                String::new()
-            } else {
-                format!(" of priority {}", of.join(" and "))
-            };
-            all.push(format!("{}{of} by {object}", counted(most, "packet")));
+fn lossy_class(growths: &Growths<'_>) -> Vec<CounterSign> {
+    let found = port_losses(growths).into_iter().filter_map(|losses| {
+        let discards = losses.lossy_discards();
+        if discards.is_empty() && losses.class.is_empty() {
+            return None;
+        }
+        let mut follows = Vec::new();
+        if !discards.is_empty() {
+            follows.push(format!("discarded meanwhile: {}", discards.join(", ")));
+        }
+        follows.extend(losses.class.iter().cloned());
+        let sign = CounterSign::new(growths, severity(losses.is_much), losses.object, &losses.said);
+        Some(sign.and(&follows.join("; ")).number("losses", losses.count))
+    });
+    found.collect()
+}
+
+fn losses(growths: &Growths<'_>) -> Vec<CounterSign> {
+    let found = port_losses(growths).into_iter().filter_map(|losses| {
+        if !losses.discards.is_empty() || !losses.class.is_empty() {
+            return None;
+        }
+        let follows = if losses.is_order_alone {
+            "packets are lost, or reordered on the way (adaptive routing, packet spraying): no sequence NAK and no timeout says that one is missing"
+        } else if losses.are_timeouts_alone {
+            "a request or its answer was lost, or the peer answered too late"
+        } else {
+            "packets are lost on the way to this port, or behind it"
+        };
+        let sign = CounterSign::new(growths, Severity::Info, losses.object, &losses.said);
+        Some(sign.and(follows).number("losses", losses.count))
+    });
+    found.collect()
+}
+
+fn lossless_loss(growths: &Growths<'_>) -> Vec<CounterSign> {
+    if growths.is_total() {
+        return Vec::new();
+    }
+    let objects = growths.objects(&[Counter::PriorityDiscards]).into_iter();
+    let found = objects.filter_map(|object| {
+        let discards = interface_discards(growths, object)?;
+        if !discards.is_lossless {
+            return None;
+        }
+        let packets = growths
+            .sum(Counter::PriorityReceivedPackets, object)
+            .filter(|packets| *packets > 0.0);
+        let is_much = match packets {
+            Some(packets) => discards.count / packets >= LOST_SHARE,
+            None => is_much(growths, discards.count, LOST_PER_SECOND, MIN_NOT_READY),
+        };
+        let text = format!(
+            "{}{} discarded although PFC is on for it",
+            counted(discards.count, "packet"),
+            discards.of_priorities()
+        );
+        let sign = CounterSign::new(growths, severity(is_much), object, &text)
+            .and("headroom too small for the cable, or a neighbour that ignores pauses");
+        Some(sign.number("discarded_packets", discards.count))
+    });
+    found.collect()
+}
+
+/// Packets that a network interface discarded.
+pub(super) struct PortDiscards<'a> {
+    interface: &'a str,
+    pub(super) count: f64,
+    priorities: BTreeSet<u8>,
+    /// All are of priorities with PFC.
+    is_lossless: bool,
+}
+
+impl PortDiscards<'_> {
+    fn of_priorities(&self) -> String {
+        let all: Vec<String> = self.priorities.iter().map(u8::to_string).collect();
+        if all.is_empty() {
+            String::new()
+        } else {
+            format!(" of priority {}", all.join(" and "))
         }
     }
-    all
+
+    fn words(&self) -> String {
+        format!(
+            "{}{} by {}",
+            counted(self.count, "packet"),
+            self.of_priorities(),
+            self.interface
+        )
+    }
+}
+
+/// Discards of a port's interfaces.
+fn discards<'a>(growths: &Growths<'a>, port: &str) -> Vec<PortDiscards<'a>> {
+    let interfaces = growths.objects(&DISCARDS).into_iter();
+    interfaces
+        .filter(|interface| growths.may_belong(interface, port))
+        .filter_map(|interface| interface_discards(growths, interface))
+        .collect()
+}
+
+/// Discards of one interface. The reasons of a priority may name one packet twice, and priorities are parts of the port's sum: of each the
+/// largest counts, and where the port counts its discards, they are all.
+pub(super) fn interface_discards<'a>(growths: &Growths<'a>, interface: &'a str) -> Option<PortDiscards<'a>> {
+    let mut by_priority: BTreeMap<u8, f64> = BTreeMap::new();
+    for (sample, growth) in growths.of_object(Counter::PriorityDiscards, interface) {
+        if let Some(priority) = sample.priority.filter(|_| growth > 0.0) {
+            let most = by_priority.entry(priority).or_default();
+            *most = most.max(growth);
+        }
+    }
+    let of_priorities: f64 = by_priority.values().sum();
+    let of_port = growths.sum(Counter::NetdevDiscards, interface).unwrap_or(0.0);
+    let count = if of_port > 0.0 { of_port } else { of_priorities };
+    let priorities: BTreeSet<u8> = by_priority.into_keys().collect();
+    let is_lossless = !priorities.is_empty()
+        && priorities
+            .iter()
+            .all(|priority| has_pfc(growths, interface, *priority));
+    (count > 0.0).then_some(PortDiscards {
+        interface,
+        count,
+        priorities,
+        is_lossless,
+    })
+}
+
+/// True if PFC is known to be on for a priority: the setting says it, or without one the frames that were ever sent.
+fn has_pfc(growths: &Growths<'_>, interface: &str, priority: u8) -> bool {
+    let value = |counter| {
+        growths
+            .states(counter)
+            .find(|sample| &*sample.object == interface && sample.priority == Some(priority))
+            .map(|sample| sample.value)
+    };
+    let is_on = value(Counter::PfcEnabled).map(|value| value > 0.5);
+    is_on.unwrap_or_else(|| value(Counter::PfcTransmittedFrames).is_some_and(|frames| frames > 0.0))
 }
 
 /// Interfaces of a port whose data is in a priority on which PFC is off, in words.

@@ -12,6 +12,10 @@ const MIN_MARKS: f64 = 10.0;
 const MIN_CNPS: f64 = 10.0;
 /// Share of CNPs without a mark from which on they are judged; a receiver sends one CNP for a marked packet at most.
 const UNMARKED_SHARE: f64 = 0.10;
+/// Share of the CNPs that came from which on a sender that ignores them does not slow down.
+pub const IGNORED_SHARE: f64 = 0.5;
+/// CNPs ignored from which on they are judged: some come when their queue pair has just gone.
+pub const MIN_IGNORED: f64 = 10.0;
 /// Share from which on two counts are taken for one.
 const ALL_SHARE: f64 = 0.95;
 
@@ -54,7 +58,7 @@ pub(super) const RULES: &[CounterRule] = &[
         id: "counters.cnp_ignored",
         title: "CNPs are ignored",
         meaning: "Receivers ask this sender to slow down, and it does not.",
-        method: "CNPs ignored between two readings: critical",
+        method: "10 CNPs or more ignored between two readings, and half of all that came: critical; fewer, or a smaller share: note",
         source: "mlx5 counter rp_cnp_ignored, irdma counter cnpIgnored",
         next: "Turn congestion control on at this sender (mlx5: roce_rp), for the priority of the data.",
         severity: Severity::Critical,
@@ -182,10 +186,22 @@ fn ignored(growths: &Growths<'_>) -> Vec<CounterSign> {
     }
     let found = growths.risen(Counter::PortCnpIgnored).map(|(object, ignored)| {
         let handled = growths.sum(Counter::PortCnpHandled, object);
-        let share = handled.map_or_else(String::new, |handled| format!(" of {}", whole(ignored + handled)));
+        let all = handled.map(|handled| ignored + handled);
+        let is_most = all.is_none_or(|all| ignored / all >= IGNORED_SHARE) && ignored >= MIN_IGNORED;
+        let share = all.map_or_else(String::new, |all| {
+            format!(" of {} ({})", whole(all), share_text(ignored / all))
+        });
         let text = format!("{}{share} ignored", counted(ignored, "CNP"));
-        CounterSign::new(growths, Severity::Critical, object, &text)
-            .and("this sender does not slow down")
+        let (severity, follows) = if is_most {
+            (Severity::Critical, "this sender does not slow down")
+        } else {
+            (
+                Severity::Info,
+                "the rest slowed this sender; a CNP that comes when its queue pair has gone is ignored, too",
+            )
+        };
+        CounterSign::new(growths, severity, object, &text)
+            .and(follows)
             .number("cnps_ignored", ignored)
     });
     found.collect()

@@ -6,7 +6,8 @@ use roce_model::{Counter, Severity};
 use roce_spelling::counted;
 
 use super::growth::{Growths, is_port, share_text};
-use super::sign::{CounterRule, CounterSign, NO_TEXTS, by};
+use super::losses::interface_discards;
+use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// Share of a port's packets from which on discards are a warning: a loss rate that RoCE's throughput shows.
 const DISCARDED_SHARE: f64 = 1e-5;
@@ -54,7 +55,83 @@ pub(super) const RULES: &[CounterRule] = &[
         run: by(discards),
         ..NO_TEXTS
     },
+    CounterRule {
+        id: "counters.queue_drops",
+        title: "a queue of a switch drops packets",
+        meaning: "The queue of this class was full and dropped. In a lossy class congestion control did not slow the senders in time; in a \
+                  lossless one pauses did not stop them.",
+        method: "0.001 % of the packets that the queue sent, or 1 a second where they are not counted, between two readings: warning; fewer: note",
+        source: "SONiC show queue counters (Drop/pkts); Cisco NX-OS show queuing interface (Tail Drop, WRED & AFD Tail Drop); Arista EOS show \
+                 interfaces counters queue; SAI_QUEUE_STAT_DROPPED_PACKETS",
+        next: "A lossy class: see whether ECN marks in this queue, and which senders come together here. A lossless one: whether PFC is on at both \
+               ends, and its headroom.",
+        severity: Severity::Warning,
+        run: by(queue_drops),
+        ..NO_TEXTS
+    },
 ];
+
+fn queue_drops(growths: &Growths<'_>) -> Vec<CounterSign> {
+    if growths.is_total() {
+        return Vec::new();
+    }
+    let mut drops: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    let mut sent: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    for (counter, sums) in [
+        (Counter::SwitchQueueDroppedPackets, &mut drops),
+        (Counter::SwitchQueueTransmittedPackets, &mut sent),
+    ] {
+        for (sample, growth) in growths.of(counter).filter(|(sample, _)| is_port(sample)) {
+            let queue = sample.queue.as_deref().unwrap_or_default();
+            *sums.entry((&*sample.object, queue)).or_default() += growth;
+        }
+    }
+    let found = drops.into_iter().filter(|(_, count)| *count > 0.0);
+    let found = found.map(|((object, queue), count)| {
+        let all = sent.get(&(object, queue)).copied().filter(|all| *all > 0.0);
+        let is_much = match (all, growths.per_second(count)) {
+            (Some(all), _) => count / all >= DISCARDED_SHARE,
+            (None, Some(rate)) => rate >= DISCARDS_PER_SECOND,
+            (None, None) => count >= MIN_DISCARDS,
+        };
+        let share = all.map_or_else(String::new, |all| {
+            format!(
+                ", {} of its packets",
+                share_text((count / (all + count)).min(1.0))
+            )
+        });
+        let name = if queue.is_empty() {
+            String::new()
+        } else {
+            format!("queue {queue} ")
+        };
+        let text = format!("{name}dropped {}{share}", counted(count, "packet"));
+        let follows = match is_lossless(growths, object, queue) {
+            Some(true) => "it is lossless: pauses did not stop the senders in time",
+            Some(false) => "it is lossy: a full queue drops, and RoCE sends all that was under way again",
+            None => "the queue was full; the reading does not say whether it is lossless",
+        };
+        CounterSign::new(growths, severity(is_much), object, &text)
+            .and(follows)
+            .number("dropped_packets", count)
+    });
+    found.collect()
+}
+
+/// True if a queue of a port is lossless, by its own setting or by PFC on the priority of its number; `None`: not known.
+fn is_lossless(growths: &Growths<'_>, object: &str, queue: &str) -> Option<bool> {
+    let own = growths
+        .states(Counter::SwitchQueueNoDrop)
+        .find(|sample| &*sample.object == object && sample.queue.as_deref() == Some(queue));
+    let digits = queue.trim_start_matches(|glyph: char| !glyph.is_ascii_digit());
+    let priority: Option<u8> = digits.parse().ok();
+    let by_priority = || {
+        growths
+            .states(Counter::SwitchPfcEnabled)
+            .find(|sample| &*sample.object == object && priority.is_some() && sample.priority == priority)
+    };
+    own.or_else(by_priority).map(|sample| sample.value > 0.5)
+}
 
 fn watchdog(growths: &Growths<'_>) -> Vec<CounterSign> {
     /// Counts of one queue; `None`: the switch does not count it.
@@ -206,6 +283,17 @@ fn discards(growths: &Growths<'_>) -> Vec<CounterSign> {
             *sums.entry((&*sample.object, direction(sample))).or_default() += growth;
         }
     }
+    // Some drivers count discards by priority alone.
+    if !growths.is_total() {
+        for object in growths.objects(&[Counter::PriorityDiscards]) {
+            if let Some(discards) = interface_discards(growths, object) {
+                let count = sums.entry((object, "received")).or_default();
+                if *count <= 0.0 && growths.sum(Counter::NetdevDiscards, object).unwrap_or(0.0) <= 0.0 {
+                    *count = discards.count;
+                }
+            }
+        }
+    }
     let mut found = Vec::new();
     for ((object, direction), count) in sums {
         if count <= 0.0 {
@@ -232,14 +320,6 @@ fn discards(growths: &Growths<'_>) -> Vec<CounterSign> {
         found.push(CounterSign::new(growths, severity, object, &text).number("discarded_packets", count));
     }
     found
-}
-
-pub(super) fn severity(is_much: bool) -> Severity {
-    if is_much {
-        Severity::Warning
-    } else {
-        Severity::Info
-    }
 }
 
 /// The share that `count` is of it and `all` other packets in a direction, behind a comma; empty where these are not counted.

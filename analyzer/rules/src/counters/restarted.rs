@@ -37,14 +37,28 @@ fn restarted(growths: &Growths<'_>) -> Vec<CounterSign> {
             signs(before, now),
             fallen(all)
         );
+        // An uptime that is little shorter is that of a restart long after, or of the same start before.
+        let is_shorter = before
+            .uptime
+            .zip(now.uptime)
+            .is_some_and(|(before, now)| now < before && now > before / 2.0)
+            && before
+                .boot_id
+                .zip(now.boot_id)
+                .is_none_or(|(before, now)| before == now);
         let follows = match restart.seconds() {
+            Some(_) if is_shorter => {
+                "growths are those since the restart, and nothing is known of the time before it; if it did not restart, the \
+                 readings are in the wrong order"
+            }
             Some(_) => "growths are those since the restart, and nothing is known of the time before it",
             None => "nothing is known of the time between the readings",
         };
         return vec![sign("", &text, follows, all)];
     }
     objects.retain(|_, group| group.fell > 0);
-    let cause = "it restarted, its driver was loaded again, or somebody cleared them; what they counted meanwhile is not known";
+    let cause = "it restarted, its driver was loaded again, somebody cleared them, or the readings are in the wrong order; what they \
+                 counted meanwhile is not known";
     if objects.len() > MAX_OBJECTS {
         let fell = sum(&objects);
         let text = format!(

@@ -87,3 +87,12 @@ pub(super) const NO_TEXTS: CounterRule = CounterRule {
 pub(super) const fn by(judge: fn(&Growths<'_>) -> Vec<CounterSign>) -> CounterRun {
     CounterRun { judge }
 }
+
+/// A warning for what is much, else a note.
+pub(super) fn severity(is_much: bool) -> Severity {
+    if is_much {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}

@@ -1,5 +1,8 @@
 //! Rules that fire, and readings near their thresholds that give nothing.
 
+mod failures;
+mod losses;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -268,8 +271,8 @@ fn a_reset_is_neither_a_growth_nor_a_fall() {
     assert_eq!(found.len(), 3);
     assert_eq!(
         found[2].text,
-        "between the readings 1 of 2 counters above 0 fell and began again: it restarted, its driver was loaded again, or somebody cleared \
-         them; what they counted meanwhile is not known"
+        "between the readings 1 of 2 counters above 0 fell and began again: it restarted, its driver was loaded again, somebody cleared them, \
+         or the readings are in the wrong order; what they counted meanwhile is not known"
     );
 }
 
@@ -476,44 +479,6 @@ fn rnr_naks_that_equal_missing_buffers_are_the_programs() {
 }
 
 #[test]
-fn losses_are_joined_with_the_class_that_lost_them() {
-    let port = "mlx5_0:1";
-    let of = |losses, is_on: f64| {
-        [
-            count(port, Counter::PortOutOfSequencePackets, 5.0, 5.0 + losses),
-            count(port, Counter::PortReceivedPackets, 0.0, 1e8),
-            count("ens1", Counter::PriorityReceivedBytes, 0.0, 4e11).priority(0),
-            count("ens1", Counter::PriorityReceivedBytes, 0.0, 0.0).priority(3),
-            count("ens1", Counter::PfcEnabled, is_on, is_on).priority(0),
-            count("ens1", Counter::PriorityDiscards, 0.0, 0.0)
-                .priority(0)
-                .details(&["buffer"]),
-            // Another adapter's interface says nothing about this port.
-            count("ens9", Counter::NetdevDiscards, 0.0, 0.0).details(&["received"]),
-        ]
-    };
-    let found = found_in(&of(120_000.0, 0.0), 10);
-    assert_eq!(ids(&found), [("counters.lossy_class", Severity::Warning)]);
-    assert_eq!(
-        found[0].text,
-        "120,000 packets out of sequence (0.12 % of those received) in 10.0 s: priority 0 of ens1 has 100.0 % of the bytes and no PFC: a lossy class"
-    );
-    // 900 of 1e8 packets are less than one in 100,000.
-    assert_eq!(
-        ids(&found_in(&of(900.0, 0.0), 10)),
-        [("counters.lossy_class", Severity::Info)]
-    );
-    // PFC is on: where they are lost is not said.
-    let elsewhere = found_in(&of(120_000.0, 1.0), 10);
-    assert_eq!(ids(&elsewhere), [("counters.lossy_class", Severity::Info)]);
-    assert!(
-        elsewhere[0]
-            .text
-            .ends_with("packets are lost on the way to this port, or behind it")
-    );
-}
-
-#[test]
 fn a_twin_that_differs_is_named() {
     let bytes = |object, sent| count(object, Counter::PortTransmittedBytes, 1e12, 1e12 + sent);
     let of = |other| found_in(&[bytes("mlx5_0:1", 40e9), bytes("mlx5_1:1", other)], 10);
@@ -632,203 +597,38 @@ fn pause_storms_of_an_adapter_are_a_warning_and_with_errors_critical() {
 }
 
 #[test]
-fn discards_and_broken_frames_state_their_share() {
-    let port = "Ethernet1/2";
-    let of = |counter, details, value| {
-        [
-            count(port, counter, 0.0, value).details(details),
-            count(port, Counter::SwitchInterfaceTransmittedPackets, 0.0, 1e9).details(&["port", "unicast"]),
-            count(port, Counter::SwitchInterfaceReceivedPackets, 0.0, 1e9).details(&["port", "unicast"]),
-        ]
-    };
-    let discarded = |value| {
-        only(&of(
-            Counter::SwitchInterfaceDiscards,
-            &["port", "transmitted"],
-            value,
-        ))
-    };
-    // 20,000 of 1e9: 0.002 %.
-    assert_eq!(discarded(20_000.0).severity, Severity::Warning);
-    assert!(
-        discarded(20_000.0)
-            .text
-            .contains("20,000 packets to be sent discarded, 0.0020 % of those transmitted")
-    );
-    assert_eq!(discarded(9_000.0).severity, Severity::Info);
-    let broken = |value| only(&of(Counter::SwitchInterfaceFcsErrors, &["port"], value));
-    // IEEE 802.3 allows ten frames in 1e9.
-    assert_eq!(broken(10.0).severity, Severity::Info);
-    assert_eq!(
-        (broken(731.0).id, broken(731.0).severity),
-        ("counters.broken_frames", Severity::Warning)
-    );
-}
-
-#[test]
-fn a_loss_that_several_counters_show_is_one() {
-    let port = "mlx5_0:1";
-    let counted = |behind, naks, timeouts| {
-        let found = only(&[
-            count(port, Counter::PortOutOfSequencePackets, 5.0, 5.0 + behind),
-            count(port, Counter::PortPacketSequenceErrors, 7.0, 7.0 + naks),
-            count(port, Counter::PortAckTimeouts, 2.0, 2.0 + timeouts),
-        ]);
-        let losses = found.evidence.0.iter().find(|(name, _)| *name == "losses");
-        (found.text, losses.unwrap().1.clone())
-    };
-    let (text, losses) = counted(480.0, 500.0, 20.0);
-    assert!(
-        text.starts_with("480 packets out of sequence, 500 sequence NAKs, 20 timeouts in 10.0 s"),
-        "{text}"
-    );
-    assert_eq!(losses, roce_model::Fact::Number(500.0));
-}
-
-#[test]
-fn links_of_infiniband_are_judged_by_change() {
-    let port = "mlx5_0:1";
-    let of = |symbols: [f64; 2], recoveries: [f64; 2], downs: [f64; 2]| {
-        found_in(
-            &[
-                count(port, Counter::PhySymbolErrors, symbols[0], symbols[1]),
-                count(port, Counter::PhyLinkRecoveries, recoveries[0], recoveries[1]),
-                count(port, Counter::PhyLinkDowns, downs[0], downs[1]),
-                count(port, Counter::PortReceivedPackets, 0.0, 1e9),
-            ],
-            10,
-        )
-    };
-    // Totals of a life are nothing.
-    assert_eq!(of([700.0, 700.0], [3.0, 3.0], [2.0, 2.0]), []);
-    // 41 of 1e9 packets: 4.1e-8. One link of two events.
-    let found = of([700.0, 741.0], [3.0, 5.0], [2.0, 3.0]);
-    assert_eq!(
-        ids(&found),
-        [
-            ("counters.broken_frames", Severity::Warning),
-            ("counters.link_unsteady", Severity::Warning)
-        ]
-    );
-    assert_eq!(
-        found[0].text,
-        "41 symbols received in error in 10.0 s: a cable, optics or a connector"
-    );
-    assert_eq!(
-        found[1].text,
-        "the link went down 1 time, and recovered from errors 2 times in 10.0 s: nothing passes meanwhile"
-    );
-    // IEEE 802.3's bit error ratio is ten in 1e9.
-    assert_eq!(
-        ids(&of([700.0, 709.0], [3.0, 3.0], [2.0, 2.0])),
-        [("counters.broken_frames", Severity::Info)]
-    );
-    // 16 bits and 8 bits: they stop there, and no change is no sign.
-    let full = of([65_535.0, 65_535.0], [255.0, 255.0], [2.0, 2.0]);
-    assert_eq!(
-        ids(&full),
-        [
-            ("counters.at_limit", Severity::Info),
-            ("counters.at_limit", Severity::Info)
-        ]
-    );
-    assert!(
-        full[0].text.starts_with("symbol_error stands at 65,535"),
-        "{}",
-        full[0].text
-    );
-}
-
-#[test]
-fn changed_packets_are_a_share_of_those_received() {
-    let port = "mlx5_0:1";
-    let of = |errors: f64, packets: f64| {
-        let mut pairs = vec![count(port, Counter::PortIcrcErrors, 4.0, 4.0 + errors)];
-        if packets > 0.0 {
-            pairs.push(count(port, Counter::PortReceivedPackets, 0.0, packets));
-        }
-        found_in(&pairs, 10)
-    };
-    assert_eq!(of(0.0, 1e9), []);
-    let found = of(600.0, 1e9);
-    assert_eq!(ids(&found), [("counters.icrc", Severity::Warning)]);
-    assert_eq!(
-        found[0].text,
-        "600 packets with a wrong ICRC, less than 0.0001 % of those received in 10.0 s: a device on the way changed them, and the \
-         adapter dropped them"
-    );
-    assert_eq!(ids(&of(9.0, 1e9)), [("counters.icrc", Severity::Info)]);
-    assert_eq!(ids(&of(9.0, 0.0)), [("counters.icrc", Severity::Warning)]);
-}
-
-#[test]
-fn used_up_retries_are_stated_with_their_timeouts() {
-    let found = found_in(
-        &[
-            count("rxe0:1", Counter::PortRetriesExceeded, 2.0, 4.0),
-            count("rxe0:1", Counter::PortAckTimeouts, 10.0, 24.0),
-        ],
-        10,
-    );
-    let of_retries = found
-        .iter()
-        .find(|finding| finding.id == "counters.retries_exceeded");
-    let finding = of_retries.unwrap();
-    assert_eq!(finding.severity, Severity::Warning);
-    assert_eq!(
-        finding.text,
-        "2 queue pairs used up their retries, beside 14 timeouts in 10.0 s: the peer did not answer, and the connection broke"
-    );
-    assert_eq!(
-        only(&[count("rxe0:1", Counter::PortRetriesExceeded, 2.0, 3.0)])
-            .text
-            .split(" in ")
-            .next(),
-        Some("1 queue pair used up its retries")
-    );
-}
-
-#[test]
-fn stalls_of_pcie_are_a_share_and_have_effects() {
-    let stalls =
-        |seconds: f64| count("ens1", Counter::PcieStalledSeconds, 100.0, 100.0 + seconds).details(&["write"]);
-    let last = |share| count("ens1", Counter::PcieStalledRatio, 0.0, share).details(&["write"]);
-    let found = found_in(&[stalls(6.0), last(0.45)], 10);
-    assert_eq!(ids(&found), [("counters.pcie_stalled", Severity::Warning)]);
-    assert_eq!(
-        found[0].text,
-        "PCIe writes stalled in 6 seconds, 60.0 % of the time, in 10.0 s"
-    );
-    // One second of a minute: 1.7 %.
-    assert_eq!(
-        ids(&found_in(&[stalls(1.0)], 60)),
-        [("counters.pcie_stalled", Severity::Info)]
-    );
-    // Packets were dropped meanwhile.
-    let dropped = [
-        stalls(1.0),
-        count("ens1", Counter::NetdevDiscards, 0.0, 9.0).details(&["received"]),
-    ];
-    let found = found_in(&dropped, 60);
-    let finding = found
-        .iter()
-        .find(|finding| finding.id == "counters.pcie_stalled")
-        .unwrap();
-    assert_eq!(finding.severity, Severity::Warning);
-    assert!(
-        finding.text.ends_with(": it discarded 9 received packets"),
-        "{}",
-        finding.text
-    );
-    // A present value alone: 45 % of the last second.
-    let found = found_in(&[last(0.45)], 10);
-    assert_eq!(ids(&found), [("counters.pcie_stalled", Severity::Info)]);
-    assert_eq!(found[0].text, "PCIe writes stalled for 45.0 % of the last second");
-    assert_eq!(found_in(&[stalls(0.0), last(0.29)], 10), []);
-}
-
-#[test]
 fn evidence_is_printed_in_words() {
     let found = only(&[count("ens1", Counter::PauseStormEvents, 5.0, 1_205.0).details(&["warning"])]);
     assert_eq!(found.evidence_words(), "seconds 10, warnings 1,200, errors 0");
+}
+
+#[test]
+fn ignored_cnps_are_judged_by_their_share() {
+    let of = |ignored, handled| {
+        only(&[
+            count("mlx5_0:1", Counter::PortCnpIgnored, 5.0, 5.0 + ignored),
+            count("mlx5_0:1", Counter::PortCnpHandled, 9.0, 9.0 + handled),
+        ])
+    };
+    let few = of(3.0, 20_000.0);
+    assert_eq!((few.id, few.severity), ("counters.cnp_ignored", Severity::Info));
+    assert!(
+        few.text.starts_with("3 CNPs of 20,003 (0.01 %) ignored"),
+        "{}",
+        few.text
+    );
+    assert_eq!(of(8_000.0, 0.0).severity, Severity::Critical);
+    assert_eq!(of(8_000.0, 2_000.0).severity, Severity::Critical);
+}
+
+#[test]
+fn two_names_of_one_quantity_are_one_series() {
+    let oos = |before, after| count("bnxt_re0:1", Counter::PortOutOfSequencePackets, before, after);
+    assert_eq!(found_in(&[oos(3.0, 3.0), oos(8_700.0, 8_700.0)], 10), []);
+    let grown = only(&[oos(3.0, 3.0), oos(8_700.0, 8_900.0)]);
+    assert!(
+        grown.text.starts_with("200 packets out of sequence"),
+        "{}",
+        grown.text
+    );
 }

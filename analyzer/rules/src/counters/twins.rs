@@ -146,11 +146,13 @@ fn compared(growths: &Growths<'_>, ports: &[TwinPort<'_>]) -> Vec<CounterSign> {
                     "{} of it: a job over both waits for this one; an adapter for storage may carry less",
                     share_text(share)
                 )
-            } else {
+            } else if ports.len() > 2 {
                 format!(
                     "{} of it, where several differ: it may have another purpose",
                     share_text(share)
                 )
+            } else {
+                format!("{} of it: it may have another purpose", share_text(share))
             };
             let sign = CounterSign::new(growths, severity, port.object, &text).and(&follows);
             found.push(

@@ -15,7 +15,9 @@ pub(super) type InterfaceNumber = (Counter, Option<&'static str>, u64);
 const KILOBIT: u64 = 125;
 
 /// Words behind a number, and what it counts.
-const NUMBERS: [(&str, Counter, Option<&str>); 16] = [
+const NUMBERS: [(&str, Counter, Option<&str>); 18] = [
+    ("interface resets", Counter::SwitchInterfaceLinkChanges, None),
+    ("link status", Counter::SwitchInterfaceLinkChanges, None),
     ("CRC", Counter::SwitchInterfaceFcsErrors, None),
     ("CRC/FCS", Counter::SwitchInterfaceFcsErrors, None),
     ("input error", Counter::SwitchInterfaceErrors, Some("received")),
@@ -262,6 +264,7 @@ mod tests {
             (Counter::SwitchInterfaceMtu, None, 9_216),
             // 100 Gbit/s are 12.5 GB/s.
             (Counter::SwitchInterfaceRate, None, 12_500_000_000),
+            (Counter::SwitchInterfaceLinkChanges, None, 3),
             (Counter::SwitchInterfaceReceivedPackets, Some("unicast"), 10),
             (Counter::SwitchInterfaceReceivedPackets, Some("multicast"), 12),
             (Counter::SwitchInterfaceReceivedPackets, Some("broadcast"), 3),

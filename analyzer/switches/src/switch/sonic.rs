@@ -71,7 +71,8 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     if let Some(text) = answers.get(VERSION) {
         tables::version(&answer_of(text, VERSION), reading);
     }
-    if let Some(seconds) = answers.get(UPTIME).and_then(answer::uptime) {
+    let uptime = answers.get(UPTIME).and_then(answer::uptime);
+    if let Some(seconds) = uptime.or_else(|| answers.get(VERSION).and_then(tables::uptime)) {
         reading.push(Counter::SwitchUptime, "", seconds);
     }
     let config = config(answers, reading);

@@ -74,10 +74,12 @@ pub(super) const TIMEOUT: Rule = Rule {
     confidence: "high when all other causes together are fifty times less likely for one of them, no packet of such a flow came \
                  late or twice, and the capture missed nothing that may have caused a run; medium when packets of other flows between \
                  these hosts did, when the capture missed packets of these hosts, or without ACKs; low otherwise, where a third of the \
-                 flow or more was never captured, or without any answer of the peer",
+                 flow or more was never captured, where senders stood still for less than the shortest timer, 4.096 us, or without any answer of the peer",
     ..Rule::TALLIED
 };
 
+/// The shortest timer of a requester (IBTA 9.7.6.1.3), in ns.
+const SHORTEST_TIMER_NS: u64 = 4_096;
 /// Flows with timeouts at taps whose rows do not count that are kept at most.
 const MAX_ELSEWHERE: usize = 1 << 12;
 
@@ -489,6 +491,9 @@ impl LossTally {
             self.sure_alone
                 .confidence(&self.ways, &self.missed, ChanceSign::Timeout)
         };
+        // Senders that stood still for less than the shortest timer may have had another reason.
+        let is_short = (1..runs.saturating_mul(SHORTEST_TIMER_NS)).contains(&self.waited_ns);
+        let confidence = if is_short { Confidence::Low } else { confidence };
         let mut evidence = Evidence::default();
         evidence
             .count("runs_timeout", runs)

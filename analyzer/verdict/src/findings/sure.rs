@@ -85,8 +85,12 @@ impl Ways {
         here.max(missed.doubt(tap, sign))
     }
 
-    fn is_disturbed(&self, pair: HostPair) -> bool {
-        self.pairs.get(&pair).is_some_and(|way| way.disturbed)
+    /// True if packets between two hosts overtake each other or come twice. What becomes of packets behind the tap, only the other direction
+    /// shows: a sign of that kind may have its reason in what disturbs that one.
+    fn is_disturbed(&self, pair: HostPair, sign: ChanceSign) -> bool {
+        let is = |pair| self.pairs.get(&pair).is_some_and(|way| way.disturbed);
+        let (tap, source, destination) = pair;
+        is(pair) || sign == ChanceSign::Named && is((tap, destination, source))
     }
 }
 
@@ -171,11 +175,11 @@ impl Sure {
 
     /// All pairs together. Where packets of other flows overtake each other, proven counts are only likely, and likely ones
     /// doubtful.
-    fn sum(&self, ways: &Ways, doubt: impl Fn(HostPair) -> Doubt) -> Parts {
+    fn sum(&self, ways: &Ways, sign: ChanceSign, doubt: impl Fn(HostPair) -> Doubt) -> Parts {
         let mut sum = self.others;
         for (pair, parts) in &self.pairs {
             let mut parts = *parts;
-            if ways.is_disturbed(*pair) {
+            if ways.is_disturbed(*pair, sign) {
                 parts = parts.weakened();
             }
             let parts = match doubt(*pair) {
@@ -193,12 +197,13 @@ impl Sure {
     /// High when something is proven, medium when something is likely, low when all is doubtful. What the capture missed can bring about
     /// `sign`.
     pub(super) fn confidence(&self, ways: &Ways, missed: &MissedByTaps, sign: ChanceSign) -> Confidence {
-        self.sum(ways, |pair| ways.doubt(pair, missed, sign)).confidence()
+        self.sum(ways, sign, |pair| ways.doubt(pair, missed, sign))
+            .confidence()
     }
 
     /// Confidence of a sign that packets missed by the capture do not bring about.
     pub(super) fn confidence_alone(&self, ways: &Ways) -> Confidence {
-        self.sum(ways, |_| Doubt::None).confidence()
+        self.sum(ways, ChanceSign::Loss, |_| Doubt::None).confidence()
     }
 }
 
@@ -263,7 +268,7 @@ mod tests {
         let (mut sure, mut ways) = (Sure::default(), Ways::default());
         ways.note(row);
         sure.add_losses(lost, row);
-        sure.sum(&ways, |_| Doubt::None)
+        sure.sum(&ways, ChanceSign::Loss, |_| Doubt::None)
     }
 
     #[test]
@@ -296,7 +301,7 @@ mod tests {
             likely: 1,
             doubtful: 0,
         };
-        assert_eq!(sure.sum(&ways, |_| Doubt::None), before);
+        assert_eq!(sure.sum(&ways, ChanceSign::Loss, |_| Doubt::None), before);
         // Another flow between these hosts has a late packet: its three other losses are doubtful, as is the first flow's, and
         // nothing is proven there: two and two are likely.
         row.late = 1;
@@ -307,9 +312,9 @@ mod tests {
             likely: 4,
             doubtful: 4,
         };
-        assert_eq!(sure.sum(&ways, |_| Doubt::None), after);
+        assert_eq!(sure.sum(&ways, ChanceSign::Loss, |_| Doubt::None), after);
         sure.add(7, &row);
-        assert_eq!(sure.sum(&ways, |_| Doubt::None).doubtful, 11);
+        assert_eq!(sure.sum(&ways, ChanceSign::Loss, |_| Doubt::None).doubtful, 11);
         // A flow between other hosts stays as it is.
         let elsewhere = FlowRow {
             tap: TapId(1),
@@ -317,8 +322,36 @@ mod tests {
         };
         ways.note(&elsewhere);
         sure.add(1, &elsewhere);
-        assert_eq!(sure.sum(&ways, |_| Doubt::None).proven, 1);
+        assert_eq!(sure.sum(&ways, ChanceSign::Loss, |_| Doubt::None).proven, 1);
         assert_eq!(sure.confidence_alone(&ways), Confidence::High);
+    }
+
+    #[test]
+    fn copies_on_the_way_back_make_a_loss_behind_the_tap_doubtful() {
+        let (one, other) = (Address::v4([10, 0, 0, 1]), Address::v4([10, 0, 0, 2]));
+        let confidence = |sign, duplicates_network| {
+            let (mut sure, mut ways) = (Sure::default(), Ways::default());
+            let responses = FlowRow {
+                source: other,
+                destination: one,
+                data_packets: 100,
+                ..FlowRow::default()
+            };
+            ways.note(&responses);
+            ways.note(&FlowRow {
+                source: one,
+                destination: other,
+                read_requests: 9,
+                duplicates_network,
+                ..FlowRow::default()
+            });
+            sure.add_likely(1, &responses);
+            sure.confidence(&ways, &MissedByTaps::default(), sign)
+        };
+        assert_eq!(confidence(ChanceSign::Named, 0), Confidence::Medium);
+        assert_eq!(confidence(ChanceSign::Named, 1), Confidence::Low);
+        // Packets that are missing here are in the direction that shows what disturbs them.
+        assert_eq!(confidence(ChanceSign::Loss, 1), Confidence::Medium);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use roce_capture::Container;
@@ -141,6 +141,19 @@ impl GivenRun {
         }
     }
 
+    /// Writes the files into a folder; their paths.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>, SinkError> {
+        let paths = self.files.iter().map(|(tape, encoding)| {
+            let path = folder.join(&tape.name);
+            std::fs::write(&path, encoding.write(tape)?)?;
+            Ok(path)
+        });
+        paths.collect()
+    }
+
     /// Writes each file in another way.
     #[must_use]
     pub fn encoded(mut self, encode: impl Fn(&Tape, &mut TapeEncoding)) -> Self {
@@ -196,12 +209,7 @@ impl Analyst {
     /// # Errors
     /// When a file cannot be written, or the analysis fails.
     pub fn answer(&self, given: &GivenRun) -> Result<Option<Answer>, SinkError> {
-        let mut paths = Vec::new();
-        for (tape, encoding) in &given.files {
-            let path = self.folder.path().join(&tape.name);
-            std::fs::write(&path, encoding.write(tape)?)?;
-            paths.push(path);
-        }
+        let paths = given.write(self.folder.path())?;
         let mut arguments: Vec<OsString> = given.arguments.iter().map(OsString::from).collect();
         if !given.arguments.iter().any(|argument| argument == "--threads") {
             arguments.extend(["--threads", "1"].map(OsString::from));

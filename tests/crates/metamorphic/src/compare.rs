@@ -98,9 +98,27 @@ const LASTING: [&str; 21] = [
 ];
 
 /// Evidence that is a share, an extreme or a number of parties: it does not grow with the length of a capture.
-const LEVELS: [&str; 14] = [
-    "share", "_max", "longest", "jain", "peak", "flows", "pairs", "_p50", "_p99", "ratio", "rate", "least",
-    "most", "hosts",
+const LEVELS: [&str; 20] = [
+    "share",
+    "_max",
+    "longest",
+    "jain",
+    "peak",
+    "flows",
+    "pairs",
+    "_p50",
+    "_p99",
+    "ratio",
+    "rate",
+    "least",
+    "most",
+    "hosts",
+    "ports",
+    "receivers",
+    "groups",
+    "links",
+    "busiest",
+    "idlest",
 ];
 
 /// Numbers of links that are computed of all bytes on them.

@@ -11,7 +11,7 @@ use crate::cell::Cell;
 use crate::compare::{Change, compare};
 use crate::draw::Draw;
 use crate::input::Input;
-use crate::transformation::Transformation;
+use crate::transformation::{InputCopy, Transformation};
 
 /// Outcome of one copy.
 #[derive(Clone, Debug)]
@@ -24,11 +24,17 @@ pub struct CopyOutcome {
     pub changes: Vec<Change>,
 }
 
-/// Makes and analyses the copies of all cells. `program` is the one that analyses standard input.
+/// Makes and analyses the copies of all cells. `program` is the one that analyses standard input; copies are written into folders of `keep`,
+/// by transformation and input.
 ///
 /// # Errors
 /// When an input cannot be read or a copy cannot be written.
-pub fn hunt(cells: &[Cell], threads: usize, program: Option<&Path>) -> Result<Vec<CopyOutcome>, SinkError> {
+pub fn hunt(
+    cells: &[Cell],
+    threads: usize,
+    program: Option<&Path>,
+    keep: Option<&Path>,
+) -> Result<Vec<CopyOutcome>, SinkError> {
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Vec<CopyOutcome>>> = Mutex::new(vec![Vec::new(); cells.len()]);
     let work = || -> Result<(), SinkError> {
@@ -37,7 +43,7 @@ pub fn hunt(cells: &[Cell], threads: usize, program: Option<&Path>) -> Result<Ve
             let place = next.fetch_add(1, Ordering::Relaxed);
             cells.get(place).map(|cell| (place, cell))
         } {
-            let found = copies(cell, &analyst)?;
+            let found = copies(cell, &analyst, keep)?;
             if let Ok(mut outcomes) = outcomes.lock() {
                 outcomes[place] = found;
             }
@@ -60,28 +66,39 @@ pub fn hunt(cells: &[Cell], threads: usize, program: Option<&Path>) -> Result<Ve
         .collect())
 }
 
-fn copies(cell: &Cell, analyst: &Analyst) -> Result<Vec<CopyOutcome>, SinkError> {
+fn copies(cell: &Cell, analyst: &Analyst, keep: Option<&Path>) -> Result<Vec<CopyOutcome>, SinkError> {
     let input = cell.source.load()?;
     let before = match analyst.answer(&GivenRun::of(&input)) {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(Vec::new()),
         Err(error) => return Err(format!("{}: {error}", input.name).into()),
     };
-    let transformations = cell.transformations.iter();
-    let outcomes =
-        transformations.filter_map(|transformation| copy(transformation, &input, &before, analyst));
-    Ok(outcomes.collect())
+    let mut outcomes = Vec::new();
+    for transformation in &cell.transformations {
+        let mut draw = Draw::new(transformation.name, &input.name);
+        let Some(copied) = (transformation.make)(&input, &mut draw) else {
+            continue;
+        };
+        if let Some(folder) = keep {
+            let folder = folder
+                .join(transformation.name)
+                .join(input.name.replace('/', "-"));
+            std::fs::create_dir_all(&folder)?;
+            copied.given.write(&folder)?;
+        }
+        outcomes.extend(copy(transformation, &input, &copied, &before, analyst));
+    }
+    Ok(outcomes)
 }
 
-/// One copy; `None` where the transformation does not apply to the input.
+/// Outcome of one copy; `None` where it cannot be asked here.
 fn copy(
     transformation: &Transformation,
     input: &Input,
+    copied: &InputCopy,
     before: &Answer,
     analyst: &Analyst,
 ) -> Option<CopyOutcome> {
-    let mut draw = Draw::new(transformation.name, &input.name);
-    let copied = (transformation.make)(input, &mut draw)?;
     let changes = || -> Result<Option<Vec<Change>>, SinkError> {
         let other = copied
             .base

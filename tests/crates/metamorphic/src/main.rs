@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use roce_metamorphic::{
@@ -27,6 +28,7 @@ struct Arguments {
     fixed: bool,
     threads: usize,
     write_open: bool,
+    keep: Option<PathBuf>,
     verbose: bool,
 }
 
@@ -72,6 +74,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
         fixed: false,
         threads: THREADS,
         write_open: false,
+        keep: None,
         verbose: false,
     };
     let mut arguments = arguments.iter();
@@ -93,6 +96,7 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             }
             "--input" => parsed.input = Some(value()?.clone()),
             "--threads" => parsed.threads = usize::try_from(number(value()?)?).unwrap_or(THREADS),
+            "--keep" => parsed.keep = Some(PathBuf::from(value()?)),
             "--captures" => parsed.captures = true,
             "--fixed" => parsed.fixed = true,
             "--write-open" => parsed.write_open = true,
@@ -123,7 +127,12 @@ fn run(arguments: &Arguments) -> Result<ExitCode, SinkError> {
                 .retain(|transformation| arguments.only.contains(&transformation.name));
         }
     }
-    let outcomes = hunt(&list, arguments.threads, std::env::current_exe().ok().as_deref())?;
+    let outcomes = hunt(
+        &list,
+        arguments.threads,
+        std::env::current_exe().ok().as_deref(),
+        arguments.keep.as_deref(),
+    )?;
     let mut table = Table::new(&outcomes);
     if arguments.verbose {
         table.named = usize::MAX;

@@ -13,7 +13,7 @@ fn copies_have_the_verdicts_of_their_captures() {
     let open =
         OpenList::parse(&fs::read_to_string(root().join("tests/crates/metamorphic/open.txt")).unwrap());
     let program = Path::new(env!("CARGO_BIN_EXE_roce-metamorphic"));
-    let outcomes = hunt(&cells().unwrap(), 2, Some(program)).unwrap();
+    let outcomes = hunt(&cells().unwrap(), 2, Some(program), None).unwrap();
     let tried: BTreeSet<_> = outcomes.iter().map(|outcome| outcome.transformation).collect();
     assert_eq!(tried.len(), TRANSFORMATIONS.len(), "each transformation is tried");
     let violated: BTreeSet<(&str, &str)> = outcomes

@@ -208,15 +208,26 @@ pub(super) fn of_recording(path: &Path, inventory: &Inventory) -> anyhow::Result
 
 /// A folder with recorded answers, or a pasted text.
 fn recorded(folder: &Path, kind: Option<Kind>, inventory: &Inventory) -> anyhow::Result<Target> {
-    let kind = if folder.is_file() {
+    let files = Some(device::folder_text(folder)?);
+    let found = if folder.is_file() {
         Some(pasted_kind(folder)?)
     } else {
-        kind.or_else(|| folder_kind(folder, inventory))
+        kind.filter(|kind| *kind != Kind::AllSwitches)
+            .or_else(|| folder_kind(folder, inventory))
     };
-    if kind.is_none_or(|kind| kind == Kind::AllSwitches) {
-        bail!("--read needs the kind of the device\nhint: --kind nexus, sonic, eos, cumulus or esxi");
+    let Some(found) = found else {
+        bail!(
+            "{}: no answer of a switch or hypervisor that is known in this folder\nhint: --kind nexus, sonic, eos, cumulus or esxi says what it is",
+            folder.display()
+        );
+    };
+    if kind == Some(Kind::AllSwitches) && found == Kind::Esxi {
+        bail!(
+            "{}: the answers of a hypervisor, and no switch\nhint: fabric hypervisor --read",
+            folder.display()
+        );
     }
-    let files = Some(device::folder_text(folder)?);
+    let kind = Some(found);
     let every = Duration::from_secs(15);
     let Some(kind) = kind.and_then(Kind::of_switch) else {
         let hypervisor = HypervisorTarget {

@@ -1,5 +1,6 @@
 //! Readings of switches and hypervisors, one or several over a time, and what is shown of them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use roce_model::text::escape_json;
-use roce_model::{Columns as _, SampleColumns, Span, Time};
+use roce_model::{Columns as _, Counter, Sample, SampleColumns, Span, Time};
 use roce_pipeline::time_of_day;
 use roce_remote::{DeviceReader, Recorder, each_mut};
 use roce_switches::device::Reading;
@@ -144,12 +145,45 @@ pub(super) fn recorded(
         match devices.first_mut() {
             None => devices.push(begun(&target, reading)),
             Some(device) => {
+                if let ([before, after], Some(reason)) =
+                    (options.read.as_slice(), differ(device, &target, &reading))
+                {
+                    bail!(
+                        "{} and {}: {reason}\nhint: two recordings of one device, before and after",
+                        before.display(),
+                        after.display()
+                    );
+                }
                 rename(&mut reading, device);
                 add(device, reading);
             }
         }
     }
     shown(&devices, options, cluster)
+}
+
+/// Reason for which two recordings are not of one device; `None`: they may be. A recording that could not be read says nothing.
+fn differ(device: &Device, target: &Target, reading: &Reading) -> Option<String> {
+    if device.kind != target.kind {
+        return Some(format!("one is of {}, the other of {}", device.kind, target.kind));
+    }
+    let serials = [&device.last.description.serial, &reading.description.serial];
+    if let [before, after] = serials
+        && !before.is_empty()
+        && !after.is_empty()
+        && before != after
+    {
+        return Some(format!("the serial numbers are {before} and {after}"));
+    }
+    let known: BTreeSet<_> = device.last.samples.iter().map(series_of).collect();
+    let is_known = |sample: &Sample| known.contains(&series_of(sample));
+    let is_apart = !known.is_empty() && !reading.samples.is_empty() && !reading.samples.iter().any(is_known);
+    is_apart.then(|| "no counter is in both".to_owned())
+}
+
+/// The series of a sample, whatever device it is of.
+fn series_of(sample: &Sample) -> (&str, Counter) {
+    (&*sample.object, sample.counter)
 }
 
 /// Gives the second recording the name of the first: both are of one device.

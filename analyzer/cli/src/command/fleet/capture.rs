@@ -232,7 +232,10 @@ fn run(
     book: &Book,
     interrupts: &Interrupts,
 ) -> anyhow::Result<Vec<usize>> {
-    let (rows, ready): (Vec<_>, Vec<_>) = prepare(targets, &arguments.wanted())?.into_iter().unzip();
+    let (rows, ready): (Vec<_>, Vec<_>) =
+        prepare(targets, &arguments.wanted(), &|| !interrupts.ends_captures())?
+            .into_iter()
+            .unzip();
     let said: Vec<usize> = rows.iter().map(|row| row.warnings.len()).collect();
     let failed = ready.iter().filter(|ready| ready.is_none()).count();
     let start_ns = start(arguments);

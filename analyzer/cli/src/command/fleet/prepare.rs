@@ -48,13 +48,14 @@ pub(super) struct Ready {
     pub(super) max_bytes: u64,
 }
 
-/// Asks all hosts. For each: its row, and what it is ready for.
+/// Asks all hosts. For each: its row, and what it is ready for. `goes_on` is asked while the program is pushed.
 ///
 /// # Errors
 /// This program cannot be read, to be pushed.
 pub(super) fn prepare(
     targets: &[Target],
     wanted: &WantedRun,
+    goes_on: &(dyn Fn() -> bool + Sync),
 ) -> anyhow::Result<Vec<(HostRow, Option<Ready>)>> {
     let own = std::env::current_exe().ok();
     let own = own.as_deref().and_then(|path| path.to_str()).unwrap_or_default();
@@ -64,7 +65,7 @@ pub(super) fn prepare(
             name: target.name().to_owned(),
             ..HostRow::default()
         };
-        match ready(target, wanted, own, pushed.as_ref(), &mut row) {
+        match ready(target, wanted, own, pushed.as_ref(), &mut row, goes_on) {
             Ok(ready) => {
                 row.state = HostState::Ready;
                 row.how = Some(ready.how.name().to_owned());
@@ -94,6 +95,7 @@ fn ready(
     own: &str,
     pushed: Option<&PushedProgram>,
     row: &mut HostRow,
+    goes_on: &dyn Fn() -> bool,
 ) -> anyhow::Result<Ready> {
     let machine = &target.machine;
     let question = Question {
@@ -123,7 +125,7 @@ fn ready(
     {
         let here = std::env::consts::ARCH;
         if facts.machine.as_deref() == Some(here) {
-            match push(machine, &base, program, PUSH_PATIENCE) {
+            match push(machine, &base, program, PUSH_PATIENCE, goes_on) {
                 Ok(()) => {
                     facts = ask(machine, question, patience)?.0;
                     how = facts.choose(version, wanted.by);
@@ -287,6 +289,7 @@ fn program() -> anyhow::Result<PushedProgram> {
     let path = std::env::current_exe().context("this program cannot be found, to be pushed")?;
     let bytes = std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let name = format!("roce-analyze-{}-{}", env!("CARGO_PKG_VERSION"), digest(&bytes));
+    let bytes = bytes.into();
     Ok(PushedProgram { bytes, name })
 }
 

@@ -218,6 +218,22 @@ impl Readings {
         Ok(())
     }
 
+    /// Refuses interfaces of which the first reading has no number. The numbers of a VLAN are those of the interface below it.
+    fn has_statistics_of(&self, interfaces: &[String]) -> anyhow::Result<()> {
+        let [Some((first, _)), None] = &self.ends else {
+            return Ok(());
+        };
+        for name in interfaces {
+            let is_vlan = Path::new("/proc/net/vlan").join(name).exists();
+            if !is_vlan && !first.iter().any(|sample| *sample.object == **name) {
+                bail!(
+                    "--interface {name}: its driver has no statistics that are read\nhint: `ethtool -S {name}` shows what it has"
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps the first reading and the last.
     fn keep(&mut self, samples: Vec<Sample>, start: SystemStart) {
         let [first, last] = &mut self.ends;
@@ -317,8 +333,9 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
                 let said = format!("{file}: taken for the interface of the first text");
                 readings.notes.push(said);
             }
+            readings.series.started("", texts.start());
             readings.add(Time(0), &samples, |_| None)?;
-            readings.keep(samples, SystemStart::default());
+            readings.keep(samples, texts.start());
             readings.judge(&());
             continue;
         }
@@ -348,6 +365,13 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
 
 /// This host: at the start, each interval, and at the end.
 fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<ExitCode> {
+    for name in &arguments.interface {
+        if !Path::new("/sys/class/net").join(name).exists() {
+            bail!(
+                "--interface {name}: there is no network interface of this name\nhint: `ip link` lists them"
+            );
+        }
+    }
     let mut reader = HostReader::new(&arguments.interface);
     if arguments.queue_pairs {
         reader = reader.with_queue_pairs();
@@ -380,6 +404,7 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
                 time_of_day(),
                 table.as_mut().map(|table| (table, arguments)),
             )?;
+            readings.has_statistics_of(&arguments.interface)?;
         }
         Ok(())
     })?;

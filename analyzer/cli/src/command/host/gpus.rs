@@ -137,6 +137,12 @@ fn table(found: &Gpus) -> String {
         "PCIe",
         "throttled by",
     ];
+    // Bytes over NVLink are known of few documents.
+    let carried = |gpu: &Gpu, direction| gpu.value(Counter::GpuNvlinkBytes, Some(direction));
+    let has_links = found
+        .gpus
+        .iter()
+        .any(|gpu| carried(gpu, "sent").is_some() || carried(gpu, "received").is_some());
     let row = |gpu: &Gpu| {
         let value = |counter| gpu.value(counter, None);
         let of = |counter, detail| gpu.value(counter, Some(detail));
@@ -154,7 +160,7 @@ fn table(found: &Gpus) -> String {
             Some(all) if all.is_empty() => "nothing".to_owned(),
             Some(all) => all.join(", "),
         };
-        vec![
+        let mut cells = vec![
             gpu.object.clone(),
             gpu.name.clone().unwrap_or_else(|| "-".to_owned()),
             gpu.pci_address.clone().unwrap_or_else(|| "-".to_owned()),
@@ -167,9 +173,17 @@ fn table(found: &Gpus) -> String {
             cell(of(Counter::GpuClock, "sm"), 1e-6, 0),
             link,
             throttled,
-        ]
+        ];
+        if has_links {
+            cells.extend(["sent", "received"].map(|direction| cell(carried(gpu, direction), GIB, 1)));
+        }
+        cells
     };
-    let mut rows: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
+    let mut head = head.map(str::to_owned).to_vec();
+    if has_links {
+        head.extend(["NVLink GiB sent", "received"].map(str::to_owned));
+    }
+    let mut rows: Vec<Vec<String>> = vec![head];
     rows.extend(found.gpus.iter().map(row));
     laid(&rows, &(3..10))
 }

@@ -107,16 +107,19 @@ impl FabricStream {
         let found = Arc::new(Mutex::new(FoundNeighbors::default()));
         let (kept, end, stop) = (Arc::clone(&found), end.clone(), stop.clone());
         let Self {
-            child,
+            mut child,
             inventory,
             lines,
         } = self;
         let thread = std::thread::Builder::new()
             .name("fabric".to_owned())
             .spawn(move || {
-                read(lines, &notes, &kept, || end.is_requested() || stop.is_requested());
+                let has_ended = read(lines, &notes, &kept, || end.is_requested() || stop.is_requested());
                 // Its standard input closes: that ends it.
-                drop(child);
+                drop(child.stdin.take());
+                if has_ended {
+                    let _ = child.wait();
+                }
             })
             .context("no thread for switches and hypervisors")?;
         Ok(FabricThread {
@@ -160,10 +163,10 @@ struct FoundNeighbors {
     count: usize,
 }
 
-/// Takes lines to the stream until `ends`, or the process has ended.
-fn read(mut lines: Lines, notes: &Notes, found: &Mutex<FoundNeighbors>, ends: impl Fn() -> bool) {
+/// Takes lines to the stream until `ends`, or the process has ended, which is true.
+fn read(mut lines: Lines, notes: &Notes, found: &Mutex<FoundNeighbors>, ends: impl Fn() -> bool) -> bool {
     let (mut lost, mut unknown) = (0, 0_u64);
-    loop {
+    let has_ended = loop {
         let is_last = ends();
         let mut bodies = Vec::new();
         lines.look(|line| match LineContent::parse(line) {
@@ -181,17 +184,17 @@ fn read(mut lines: Lines, notes: &Notes, found: &Mutex<FoundNeighbors>, ends: im
             lost += bodies.len();
         }
         if is_last {
-            break;
+            break false;
         }
         if !lines.is_open() {
             messages::warn(
                 INPUT,
                 "the process that reads switches has ended: no more of their samples",
             );
-            break;
+            break true;
         }
         std::thread::sleep(LOOK);
-    }
+    };
     if lost > 0 {
         messages::warn(
             INPUT,
@@ -210,6 +213,7 @@ fn read(mut lines: Lines, notes: &Notes, found: &Mutex<FoundNeighbors>, ends: im
             ),
         );
     }
+    has_ended
 }
 
 /// The content of a line.

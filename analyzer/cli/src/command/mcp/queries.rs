@@ -137,7 +137,7 @@ pub(super) fn answer_all() -> anyhow::Result<()> {
     let (sender, questions) = channel();
     std::thread::scope(|scope| {
         let cancelled = &cancelled;
-        scope.spawn(move || {
+        std::thread::Builder::new().spawn_scoped(scope, move || {
             for line in std::io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
                 // A wish to stop is for the question before it: the next one comes when that is answered.
@@ -148,7 +148,7 @@ pub(super) fn answer_all() -> anyhow::Result<()> {
             }
             // Nobody waits for an answer any more.
             cancelled.store(true, Ordering::Relaxed);
-        });
+        })?;
         for line in questions {
             let question: Question = serde_json::from_str(&line)?;
             let answered = answer(&question, cancelled);

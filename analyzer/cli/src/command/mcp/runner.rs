@@ -57,8 +57,13 @@ pub(super) fn run(words: &[String], bounds: &Bounds<'_>) -> anyhow::Result<Outpu
         .stderr(Stdio::piped());
     let mut child = command.spawn().context("an analysis cannot be started")?;
     let (sender, blocks) = sync_channel(MAX_WAITING);
-    let reader = read_output(child.stdout.take(), sender)?;
-    let messages = read_messages(child.stderr.take())?;
+    let reader = read_output(child.stdout.take(), sender);
+    let threads = reader.and_then(|reader| Ok((reader, read_messages(child.stderr.take())?)));
+    let (reader, messages) = threads.inspect_err(|_| {
+        // It may have ended by itself just now.
+        let _ = child.kill();
+        let _ = child.wait();
+    })?;
     let collected = collect(&blocks, bounds);
     if collected.is_err() {
         // It may have ended by itself just now.

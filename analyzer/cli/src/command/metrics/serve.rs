@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ExitCode, Stdio};
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use roce_endpoint::{Counts, DEFAULT_ADDRESS, EndpointSource, Latest, Texts, parse_address};
+use roce_files::lines_of;
 use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
 use roce_model::text::clean;
 use roce_model::{Span, value_of};
@@ -36,6 +36,8 @@ use crate::sandbox::{self, Needs, Outputs};
 
 /// Time that the start waits for the first reading.
 const FIRST_READING: Duration = Duration::from_secs(2);
+/// Bytes of a line of the other process: the metrics of one device in two formats, of which each series is some hundred bytes.
+const MAX_LINE: u64 = 64 << 20;
 
 /// Serve the counters of this host to Prometheus
 ///
@@ -217,10 +219,13 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
 /// Takes the readings of the other process, and says when it has ended.
 fn follow(mut collector: Child, all: &All) {
     let pipe = collector.stdout.take();
-    let lines = pipe.into_iter().flat_map(|pipe| BufReader::new(pipe).lines());
+    let lines = pipe.into_iter().flat_map(|pipe| lines_of(pipe, MAX_LINE));
     for line in lines.map_while(Result::ok) {
-        if all.take(&line).is_none() {
-            all.take_end(&line);
+        // A longer line than any comes in pieces, of which none is understood.
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        if all.take(line).is_none() {
+            all.take_end(line);
         }
         // The one that this process has started may have ended, and another one goes on.
         let _ = collector.try_wait();

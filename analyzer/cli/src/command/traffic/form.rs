@@ -1,5 +1,6 @@
 //! The table and the document of traffic tools' results.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use roce_jobs::nccl::Log;
@@ -284,7 +285,6 @@ pub(super) fn together(inputs: &[Input]) -> String {
 
 /// Rates of a file's measurements, or their latencies where no row has a rate.
 struct Stage {
-    is_latency: bool,
     count: usize,
     min: f64,
     mean: f64,
@@ -294,16 +294,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn from_rows(rows: &[Measurement]) -> Option<Self> {
-        let rates: Vec<f64> = rows.iter().filter_map(on_link).collect();
-        if !rates.is_empty() {
-            return Self::from_values(&rates, false);
-        }
-        let latencies = rows.iter().filter_map(|row| row.latency.as_ref()?.usual());
-        Self::from_values(&latencies.collect::<Vec<_>>(), true)
-    }
-
-    fn from_values(values: &[f64], is_latency: bool) -> Option<Self> {
+    fn from_values(values: &[f64]) -> Option<Self> {
         let (min, max) = (
             values.iter().copied().reduce(f64::min)?,
             values.iter().copied().reduce(f64::max)?,
@@ -314,7 +305,6 @@ impl Stage {
         let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
         let stddev = (values.len() > 1).then(|| square.sqrt());
         Some(Self {
-            is_latency,
             count: values.len(),
             min,
             mean,
@@ -324,20 +314,60 @@ impl Stage {
     }
 }
 
-/// The files in their order: rates or latencies, and the change of the mean since the last file of the same kind.
+/// Message size in bytes, where it is known, and a rate or a latency.
+type ValueOfSize = (Option<u64>, f64);
+
+/// Values of a file's rows by size: its rates, or its latencies where no row has a rate.
+fn values_by_size(rows: &[Measurement]) -> (bool, Vec<ValueOfSize>) {
+    let of = |value: fn(&Measurement) -> Option<f64>| -> Vec<ValueOfSize> {
+        let all = rows.iter();
+        all.filter_map(|row| Some((row.size_bytes, value(row)?)))
+            .collect()
+    };
+    let rates = of(on_link);
+    if rates.is_empty() {
+        (true, of(|row| row.latency.as_ref()?.usual()))
+    } else {
+        (false, rates)
+    }
+}
+
+/// Mean over the sizes of `wanted`; `None`: the rows have none of them.
+fn mean_of_sizes(rows: &[ValueOfSize], wanted: &BTreeSet<Option<u64>>) -> Option<f64> {
+    let values: Vec<f64> = rows
+        .iter()
+        .filter(|(size, _)| wanted.contains(size))
+        .map(|(_, value)| *value)
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "rows of a file")]
+    let count = values.len() as f64;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / count)
+}
+
+/// The files in their order: rates or latencies, and the change of the mean since the last file of the same kind, over the sizes that both
+/// have.
 fn stages_of(inputs: &[Input]) -> String {
     let titles = ["stage", "results", "min", "mean", "stddev", "max", "change"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    let mut before: [Option<f64>; 2] = [None; 2];
+    let mut before: [Option<Vec<ValueOfSize>>; 2] = [None, None];
+    let mut are_other_sizes = false;
     for input in inputs {
-        let Some(stage) = Stage::from_rows(&input.results.measurements) else {
+        let (is_latency, values) = values_by_size(&input.results.measurements);
+        let plain: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+        let Some(stage) = Stage::from_values(&plain) else {
             continue;
         };
-        let shown = if stage.is_latency { time } else { rate_of };
-        let before = &mut before[usize::from(stage.is_latency)];
-        let change = before
-            .filter(|mean| *mean > 0.0)
-            .map(|mean| stage.mean / mean - 1.0);
+        let shown = if is_latency { time } else { rate_of };
+        let sizes =
+            |rows: &[ValueOfSize]| -> BTreeSet<Option<u64>> { rows.iter().map(|(size, _)| *size).collect() };
+        let before = &mut before[usize::from(is_latency)];
+        let change = before.as_ref().and_then(|before| {
+            let (first, second) = (sizes(before), sizes(&values));
+            are_other_sizes |= first != second;
+            let common = first.intersection(&second).copied().collect();
+            let mean = mean_of_sizes(before, &common).filter(|mean| *mean > 0.0)?;
+            Some(mean_of_sizes(&values, &common)? / mean - 1.0)
+        });
         rows.push(vec![
             input.name.clone(),
             stage.count.to_string(),
@@ -347,9 +377,14 @@ fn stages_of(inputs: &[Input]) -> String {
             shown(stage.max),
             or_none(change, |change| format!("{:+.1} %", change * 100.0)),
         ]);
-        *before = Some(stage.mean);
+        *before = Some(values);
     }
-    format!("\n{}", laid(&rows, &(1..7)))
+    let note = if are_other_sizes {
+        " the files have other sizes: the change is that of the sizes that both have\n"
+    } else {
+        ""
+    };
+    format!("\n{}{note}", laid(&rows, &(1..7)))
 }
 
 fn log_lines(name: &str, log: &Log) -> String {

@@ -35,8 +35,10 @@ pub(super) struct OneHump {
 }
 
 impl OneHump {
-    /// Before anything is known: 15 us, give or take a factor of seven. It weighs as much as one sample.
+    /// Before anything is known: 15 us, give or take a factor of seven. The middle of samples that agree outweighs it.
     const PRIOR: (f64, f64) = (9.615_805_480_084_347, 2.0);
+    /// The spread of the answers of one host, before anything is known: a factor of two. It weighs as much as one sample.
+    const SPREAD: f64 = 0.7;
     /// Hosts differ at least by a quarter from one answer to the next, and by a factor of five at the most.
     const SIGMAS: (f64, f64) = (0.25, 1.7);
     /// With fewer samples their spread says nothing.
@@ -60,17 +62,20 @@ impl OneHump {
         self.squares += weight * ln * ln;
     }
 
-    /// Adapts the distribution to the samples.
+    /// Adapts the distribution to the samples: a normal distribution whose middle and spread both have to be found.
     pub(super) fn fit(&mut self) {
-        let (prior, spread) = Self::PRIOR;
-        let weight = self.weight + 1.0;
-        self.mean = (self.sum + prior) / weight;
-        let off = prior - self.mean;
-        let of_samples = self.squares - 2.0 * self.mean * self.sum + self.weight * self.mean * self.mean;
-        let variance = (of_samples + spread * spread + off * off) / weight;
+        let (prior, sigma) = Self::PRIOR;
+        let middle = self.sum / self.weight.max(f64::MIN_POSITIVE);
+        let of_samples = (self.squares - self.sum * middle).max(0.0);
+        let spread = Self::SPREAD * Self::SPREAD;
+        let variance = (of_samples + spread) / (self.weight + 1.0);
+        // The less samples spread, the less the assumption moves their middle.
+        let of_prior = 1.0 / (sigma * sigma - spread);
+        let certainty = of_prior + self.weight / variance;
+        self.mean = (of_prior * prior + self.sum / variance) / certainty;
         let (least, most) = Self::SIGMAS;
-        let most = if self.weight > Self::FEW { most } else { spread };
-        self.sigma = variance.max(0.0).sqrt().max(least).min(most);
+        let most = if self.weight > Self::FEW { most } else { sigma };
+        self.sigma = (variance + 1.0 / certainty).sqrt().max(least).min(most);
     }
 
     /// The logarithm of the density at `ln`.
@@ -142,6 +147,11 @@ impl Histogram {
         self.logs[Self::bin(ln)]
     }
 
+    /// The weight of all samples.
+    pub(super) fn weight(&self) -> f64 {
+        self.weight
+    }
+
     /// The logarithm of the time that three of four samples reach; `None` while there are fewer than `enough`.
     pub(super) fn least(&self, enough: f64) -> Option<f64> {
         if self.weight < enough {
@@ -186,6 +196,18 @@ mod tests {
         // 2 % of any length are 0.001 for each unit of the logarithm, over 22 of them.
         assert!((total(|ln| one.at(ln)) - 1.0).abs() < 0.02);
         assert!((total(|ln| any.at(ln)) - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn answers_that_agree_outweigh_the_assumption() {
+        let mut one = OneHump::new();
+        for time in [3_540_000, 3_550_000, 3_560_000, 3_545_000] {
+            one.add(ln(Span(time)), 1.0);
+        }
+        one.fit();
+        // Four answers after 3.55 ms: the next one comes then, and not after 15 us or 60 ms.
+        assert!(one.at(ln(Span(3_550_000))) > 0.0);
+        assert!(one.at(ln(Span(15_000))) < -4.0 && one.at(ln(Span(60_000_000))) < -4.0);
     }
 
     #[test]

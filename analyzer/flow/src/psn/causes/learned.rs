@@ -18,6 +18,8 @@ const UNKNOWN: f64 = -11.0;
 /// With so many timeouts, one that takes less than half as long as three of four is none: a timer is a multiple of 4.096 us, and expires
 /// between one and four times that (IBTA 9.7.6.1.3).
 const ENOUGH_TIMEOUTS: f64 = 4.0;
+/// With more timeouts, each wait that is longer than one says as much less about it.
+const MANY_TIMEOUTS: f64 = 8.0;
 /// The weight of an answer to a NAK after any time, of a sender that congestion control slows.
 const SLOWED: f64 = -3.0;
 /// A weight that no other evidence makes up for.
@@ -206,14 +208,10 @@ impl LearnedTimes {
             .timer
             .least(ENOUGH_TIMEOUTS)
             .is_some_and(|least| wait < least - core::f64::consts::LN_2);
-        // It would have expired in waits that are longer by a third.
-        let survived = self
-            .waits
-            .iter()
-            .filter(|kept| **kept - 0.26 > wait)
-            .count()
-            .min(4);
-        self.timer.at(wait) - if is_short { 12.0 } else { 0.0 } - 2.0 * as_float(survived as u64)
+        // It would have expired in waits that are longer by a third. A capture with more timeouts has more waits of any kind.
+        let longer = self.waits.iter().filter(|kept| **kept - 0.26 > wait).count();
+        let survived = as_float(longer as u64) * (MANY_TIMEOUTS / self.timer.weight()).min(1.0);
+        self.timer.at(wait) - if is_short { 12.0 } else { 0.0 } - 2.0 * survived.min(4.0)
     }
 
     /// The weight of a timeout that makes the sender begin there: at what is not acknowledged, after nobody asked for it.

@@ -34,6 +34,16 @@ impl Number {
         !self.is_answer() && of.bth.opcode().service().is_reliable()
     }
 
+    /// Change of the number of packets of which an acknowledgement shows that they were here: a request adds itself, and takes itself back when
+    /// it is sent again.
+    pub(super) fn shown(self, is_repaired: bool, is_again: bool) -> i8 {
+        match (is_repaired && !self.is_response(), is_again) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => -1,
+        }
+    }
+
     fn is_answer(self) -> bool {
         self.0 & Self::ANSWER != 0
     }

@@ -33,6 +33,8 @@ pub(crate) struct SightedPacket {
     pub(crate) is_ambiguous: bool,
     /// Its sender would have repaired its loss.
     pub(crate) is_repaired: bool,
+    /// 1: a request, of which its acknowledgement shows that it was here, unless it is sent again; -1: one that is sent again; 0: others.
+    pub(crate) shown: i8,
     pub(crate) hop_limit: u8,
     pub(crate) marked: bool,
 }
@@ -124,6 +126,20 @@ struct Unseen {
     runs: u64,
 }
 
+impl Unseen {
+    /// All of them.
+    fn all(&self) -> u64 {
+        let parts = [
+            self.lost,
+            self.not_captured,
+            self.answers,
+            self.unreliable,
+            self.open,
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
 /// All flows between two taps. They share queues, so the delay of one flow is a delay that others can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Pair {
@@ -156,6 +172,8 @@ struct Hop {
     matched: u64,
     /// Those of them whose loss would have been repaired.
     repaired: u64,
+    /// Requests among them that nobody sent again.
+    acknowledged: i64,
     /// Marked at the higher tap and not at the lower one; the reverse.
     marked: [u64; 2],
     delays: SignedDistribution,
@@ -199,6 +217,12 @@ impl TapPeriod {
 }
 
 impl Hop {
+    fn count(&mut self, packet: &SightedPacket) {
+        self.matched += 1;
+        self.repaired += u64::from(packet.is_repaired);
+        self.acknowledged += i64::from(packet.shown);
+    }
+
     fn is_upwards(&self) -> bool {
         if self.shown == 0 {
             self.timed >= 0
@@ -251,10 +275,9 @@ impl Hops {
         let Some(hop) = self.list.get_mut(known.place as usize) else {
             return;
         };
+        hop.count(now);
         let upwards = before.tap < now.tap;
         let (low, high) = if upwards { (before, now) } else { (now, before) };
-        hop.matched += 1;
-        hop.repaired += u64::from(now.is_repaired);
         let bin = hop.bins.at(before.time, &mut self.room);
         bin.matched(low.marked, high.marked);
         hop.marked[0] += u64::from(high.marked && !low.marked);

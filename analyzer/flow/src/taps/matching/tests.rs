@@ -192,6 +192,7 @@ fn memory_is_bounded() {
         time: Time(5),
         is_ambiguous: false,
         is_repaired: true,
+        shown: 1,
         hop_limit: 1,
         marked: false,
     };

@@ -303,3 +303,21 @@ fn tables_behind_the_prefixes_of_launchers() {
         );
     }
 }
+
+/// iperf 3.9 has no `sum_received`: the client's sum is what it sent. iperf 2 prints rows without a heading for each connection.
+#[test]
+fn what_a_client_of_datagrams_sent_is_not_what_arrived() {
+    let sent = r#"{"start":{"test_start":{"protocol":"UDP","reverse":0}},"end":{"sum":{"bits_per_second":1e10,"lost_percent":4.0,"sender":true}}}"#;
+    // 96 % of 10 Gbit/s.
+    assert!(is_near(one(sent).goodput_bps, 9.6e9));
+}
+
+#[test]
+fn rows_of_iperf_2_and_their_latency() {
+    let rows = "[  4]  0.0-10.0 sec  5.50 GBytes  4.70 Gbits/sec\n[  3]  0.0-10.0 sec  5.50 GBytes  4.70 Gbits/sec\n[SUM]  0.0-10.0 sec  11.0 GBytes  9.40 Gbits/sec\n";
+    assert!(is_near(one(rows).goodput_bps, 9.4e9));
+    let enhanced = "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS Read/Timeo/Trunc  NetPwr\n\
+        [  1] 0.0000-10.0003 sec  1.15 GBytes   990 Mbits/sec   0.016 ms 12812/852311 (1.5%) 0.300/0.100/1.500/0.080 ms 83942 pps 839499/0/0  584066\n";
+    let latency = one(enhanced).latency.unwrap();
+    assert!(is_near(latency.average, 300.0) && is_near(latency.min, 100.0) && is_near(latency.max, 1_500.0));
+}

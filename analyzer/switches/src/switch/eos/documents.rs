@@ -16,7 +16,8 @@ const MAX_NEIGHBORS: usize = 4_096;
 const BIT: f64 = 0.125;
 
 /// Counters of an interface in `interfaces`, with the value of their label.
-const COUNTERS: [(&str, Counter, Option<&str>); 10] = [
+const COUNTERS: [(&str, Counter, Option<&str>); 11] = [
+    ("linkStatusChanges", Counter::SwitchInterfaceLinkChanges, None),
     ("inOctets", Counter::SwitchInterfaceReceivedBytes, None),
     ("outOctets", Counter::SwitchInterfaceTransmittedBytes, None),
     (

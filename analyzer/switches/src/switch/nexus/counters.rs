@@ -8,7 +8,8 @@ use super::json::{count, number, objects, table, text};
 use super::sink::{NumberPlace, Sink};
 
 /// Keys of `show interface | json` that other commands do not have.
-const OWN_KEYS: [(&str, Counter, Option<&str>); 8] = [
+const OWN_KEYS: [(&str, Counter, Option<&str>); 9] = [
+    ("eth_reset_cntr", Counter::SwitchInterfaceLinkChanges, None),
     ("eth_crc", Counter::SwitchInterfaceFcsErrors, None),
     ("eth_inerr", Counter::SwitchInterfaceErrors, Some("received")),
     ("eth_outerr", Counter::SwitchInterfaceErrors, Some("transmitted")),

@@ -32,6 +32,36 @@ const QUEUES: [(&str, Counter, bool); 10] = [
     ("WredDrp/pkts", Counter::SwitchQueueWredDroppedPackets, false),
 ];
 
+/// Seconds since the start by `show version`, whose line `Uptime:` is what `uptime` of procps prints: `up 12 min`, `up  1:05`, `up 4 days, 20:09`.
+pub(super) fn uptime(text: &str) -> Option<f64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("Uptime:"))?;
+    let (_, up) = line.split_once(" up ")?;
+    let mut days: u32 = 0;
+    // Minutes come last, alone or behind hours: days alone are no time.
+    for part in up.split(',').map(str::trim).take(2) {
+        let mut words = part.split_whitespace();
+        let (first, unit) = (words.next()?, words.next());
+        let minutes = match (first.parse::<u32>(), unit) {
+            (Ok(number), Some("day" | "days")) => {
+                days = number;
+                continue;
+            }
+            (Ok(minutes), Some("min" | "mins")) => minutes,
+            (Err(_), None) => {
+                let (hours, minutes) = first.split_once(':')?;
+                let hours = hours.parse::<u32>().ok()?.checked_mul(60)?;
+                hours.checked_add(minutes.parse().ok()?)?
+            }
+            _ => return None,
+        };
+        let minutes = days.checked_mul(24 * 60)?.checked_add(minutes)?;
+        return Some(f64::from(minutes) * 60.0);
+    }
+    None
+}
+
 /// Adds `show pfc counters`: one table of received frames, one of sent ones. False if there is no such table.
 pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
     let mut direction = None;
@@ -294,4 +324,34 @@ fn column_starts(line: &str) -> Vec<usize> {
         was_hyphen = glyph == '-';
     }
     starts
+}
+
+#[cfg(test)]
+mod uptimes {
+    use super::uptime;
+
+    #[test]
+    fn an_uptime_has_days_hours_and_minutes() {
+        // Forms of procps' sprint_uptime.
+        for (line, minutes) in [
+            (
+                "Uptime: 10:00:01 up 12 min,  1 user,  load average: 0.41, 0.40, 0.37",
+                12.0,
+            ),
+            ("Uptime: 10:00:01 up  1:05,  2 users,  load average: 0.41", 65.0),
+            (
+                "Uptime: 10:00:01 up 4 days, 20:09,  1 user,  load average: 0.41",
+                4.0 * 1_440.0 + 1_209.0,
+            ),
+            (
+                "Uptime: 10:00:01 up 1 day, 3 min,  0 users,  load average: 0.41",
+                1_443.0,
+            ),
+        ] {
+            assert_eq!(uptime(line), Some(minutes * 60.0), "{line}");
+        }
+        assert_eq!(uptime("Uptime: never"), None);
+        assert_eq!(uptime("Uptime: 10:00:01 up 5 users"), None);
+        assert_eq!(uptime("Uptime: 10:00:01 up 4 days, N/A,  1 user"), None);
+    }
 }

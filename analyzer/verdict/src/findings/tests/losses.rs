@@ -348,6 +348,21 @@ fn timeouts_are_told_with_the_silence_before_them() {
 }
 
 #[test]
+fn waits_shorter_than_any_timer_are_no_sign_of_one() {
+    // Two timers run for 8.192 us at least.
+    let stood_still = |time: u64| {
+        let mut data = flow(1, 2);
+        (data.runs_timeout, data.runs_timeout_sure) = (2, 2);
+        data.time_timeout_ns = Some(time);
+        let run = run_of(&[&data]);
+        let timeout = fired(&run, "retransmit.timeout");
+        (timeout.severity, timeout.confidence)
+    };
+    assert_eq!(stood_still(8_192).0, Severity::Warning);
+    assert_eq!(stood_still(8_191), (Severity::Info, Confidence::Low));
+}
+
+#[test]
 fn a_flow_of_two_epochs_is_one() {
     let mut data = flow(1, 2);
     (data.runs_timeout, data.runs_timeout_sure) = (2, 2);

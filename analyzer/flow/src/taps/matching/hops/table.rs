@@ -21,11 +21,28 @@ struct Record {
     /// Packets that it did not see and with which a run of retransmissions began; all such runs.
     begins: u64,
     runs: u64,
+    /// Packets that it saw and that would have shown that it missed them.
+    shown: u64,
+    /// Transmissions that were behind it and that it did not see, whether they were sent again or not.
+    passed_by: u64,
     /// It reported lost records.
     has_lost: bool,
 }
 
 impl Record {
+    /// True if this tap may miss packets as often as the tap `before` does, and no more than twice as many were not seen here. Where all packets are
+    /// sent again, or READs are, no packet shows by itself that a tap missed it: packets that are behind the other tap show what that one misses.
+    fn may_be_as_holed_as(self, before: Self, unseen: u64, matched: u64) -> bool {
+        if before.passed_by == 0 || unseen == 0 {
+            return false;
+        }
+        let rate = float(before.passed_by) / float(before.passed_by.saturating_add(before.matched));
+        let expected = rate * float(self.missed.saturating_add(self.shown));
+        let is_better = expected > NONE_BY_CHANCE && float(self.missed) < expected / 2.0;
+        let rate = (2.0 * rate).min(1.0);
+        !is_better && at_least(unseen, unseen.saturating_add(matched), rate) > BY_CHANCE
+    }
+
     /// True if runs begin with a packet that it did not see no more often than it misses packets, whatever made the sender fall back. What
     /// it misses at once counts once.
     fn explains_runs(self) -> bool {
@@ -39,6 +56,8 @@ impl Record {
     }
 }
 
+/// Events that are expected where none happens in 1 of 20 cases.
+const NONE_BY_CHANCE: f64 = 3.0;
 /// Signs that a capture's own holes bring about as often as this show nothing.
 const BY_CHANCE: f64 = 0.05;
 
@@ -47,6 +66,10 @@ const MIN_SHARE: u64 = 4;
 
 /// How well each tap records.
 type Records = HashMap<TapId, Record, foldhash::fast::RandomState>;
+
+fn of_taps(records: &Records, taps: [TapId; 2]) -> [Record; 2] {
+    taps.map(|tap| records.get(&tap).copied().unwrap_or_default())
+}
 
 /// A flow at the first one of two taps, and at the second one.
 #[derive(Clone, Copy, Debug)]
@@ -101,10 +124,16 @@ impl Hops {
                 add(&mut record.matched, hop.matched);
                 if side == forth {
                     add(&mut record.missed, unseen.not_captured);
+                    add(
+                        &mut record.shown,
+                        u64::try_from(hop.acknowledged).unwrap_or_default(),
+                    );
                     add(&mut record.begins, unseen.begins);
                     add(&mut record.runs, unseen.runs);
                 } else {
                     // A packet that is behind a tap passed it.
+                    add(&mut record.passed_by, unseen.all());
+                    add(&mut record.shown, hop.matched);
                     add(&mut record.missed, unseen.alone.max(unseen.not_captured));
                 }
                 add(&mut record.stretches, unseen.stretches);
@@ -123,11 +152,11 @@ impl Hops {
         for (between, place) in &self.by_ends {
             if let Some(hop) = self.list.get(*place as usize) {
                 let row = hop.row(*between, &records);
-                let record = records.get(&row.to_tap).copied().unwrap_or_default();
+                let [from, to] = of_taps(&records, [row.from_tap, row.to_tap]);
                 hop.bins.write(
                     &row,
                     hop.is_upwards(),
-                    (hop.lost_of_runs(record), hop.shows_silent(record)),
+                    (hop.lost_of_runs(from, to), hop.shows_silent(to)),
                     self.room.width(),
                     &mut rows,
                 );
@@ -141,12 +170,12 @@ impl Hops {
 impl Hop {
     /// Tells which of the packets that were sent again were lost. Where the tap at the end missed more than a tenth of what it did not see, as a count with a
     /// small prior says it, only the first losses of each run count. One tap alone judges what is missing inside a run by the same share.
-    fn lost_of_runs(&self, to: Record) -> LostOfRuns {
+    fn lost_of_runs(&self, from: Record, to: Record) -> LostOfRuns {
         let unseen = self.unseen[usize::from(!self.is_upwards())];
         let missed = unseen.not_captured.saturating_mul(5);
         let all = unseen.lost.saturating_mul(5).saturating_add(missed);
         let is_holed = missed > 0 && missed.saturating_add(1).saturating_mul(10) > all.saturating_add(4);
-        if to.explains_runs() {
+        if to.explains_runs() || to.may_be_as_holed_as(from, unseen.lost, self.matched) {
             LostOfRuns::Unknown
         } else if is_holed || to.has_lost {
             LostOfRuns::First
@@ -176,8 +205,8 @@ impl Hop {
             (high, self.name, low)
         };
         let unseen = self.unseen[usize::from(!upwards)];
-        let to = records.get(&to_tap).copied().unwrap_or_default();
-        let (repaired, mut first) = match self.lost_of_runs(to) {
+        let [from, to] = of_taps(records, [from_tap, to_tap]);
+        let (repaired, mut first) = match self.lost_of_runs(from, to) {
             LostOfRuns::All => (unseen.lost, unseen.first),
             LostOfRuns::First => (unseen.begins, unseen.first_begins),
             LostOfRuns::Unknown => (0, None),
