@@ -53,6 +53,8 @@ pub(super) struct Path {
     pub(super) samples: u64,
     pub(super) shortest: Span,
     pub(super) longest: Span,
+    /// The least time from a packet to a SACK that says it arrived, also where none names it: it did not take longer.
+    pub(super) within: Option<Span>,
     pub(super) first_loss: Option<Time>,
     pub(super) last_loss: Option<Time>,
     pub(super) last_sent: Option<Time>,

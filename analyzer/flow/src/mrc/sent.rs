@@ -133,8 +133,10 @@ impl SentPackets {
             if has > position {
                 return None;
             }
-            // A quarter of the places waits: a lone packet far away does not make it grow.
-            let is_used = self.waiting * 4 >= self.slots.len();
+            // A quarter of the places waits, or a captured packet would be forgotten that twice the places can keep: a lone packet far away does
+            // not make it grow.
+            let is_used = self.waiting * 4 >= self.slots.len()
+                || self.slots[place].sent.is_some() && position - has <= self.slots.len() as u64;
             if self.is_pending(place) && is_used && self.may_grow && self.slots.len() < MAX_PACKETS {
                 self.grow();
                 place = self.place(position);

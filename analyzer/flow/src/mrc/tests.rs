@@ -325,10 +325,10 @@ fn what_arrives_before_its_retransmission_can_was_not_lost() {
         for psn in 26..=28 {
             wire.send(psn, false);
         }
-        wire.answer(sack(25, 1, 0b110));
+        wire.answer(naming(25, 28, 0, 0b110));
         wire.send(26, true);
         wire.now -= sooner;
-        wire.answer(sack(28, 1, 0));
+        wire.answer(naming(28, 26, 0, 0));
         let row = wire.row();
         assert_eq!(
             (row.rtx_hole, row.lost, row.spurious),
@@ -364,6 +364,33 @@ fn what_comes_very_late_was_not_lost() {
         let row = wire.row();
         assert_eq!((row.lost, row.spurious), if is_late { (0, 1) } else { (1, 0) });
     }
+}
+
+/// A packet is lost, sent again, overtaken and sent once more: the first sending was lost, and the second one was not.
+#[test]
+fn each_sending_of_a_packet_has_its_own_fate() {
+    let mut wire = Wire::new();
+    for psn in 1..=25 {
+        wire.send_by(psn, 1, false);
+        wire.answer(naming(psn, psn, 1, 0));
+    }
+    wire.send_by(26, 1, false);
+    wire.send_by(27, 1, false);
+    wire.send_by(28, 1, false);
+    // 26 is missing 3 us after it was sent, and no round trip took longer than 1 us.
+    wire.answer(naming(25, 28, 1, 0b110));
+    wire.send_by(26, 2, true);
+    wire.send_by(29, 1, false);
+    wire.answer(naming(25, 29, 1, 0b1110));
+    wire.send_by(26, 3, true);
+    // The SACK names the second sending.
+    wire.answer(naming(29, 26, 2, 0));
+    wire.answer(naming(29, 26, 3, 0));
+    let conclusion = wire.mrc.conclude(&mut Vec::new());
+    let lost: Vec<_> = conclusion.paths.iter().map(|path| path.lost).collect();
+    assert_eq!(lost, [1, 0, 0]);
+    let row = &conclusion.connections[0];
+    assert_eq!((row.retransmitted_packets, row.lost, row.spurious), (2, 1, 1));
 }
 
 /// Reason 25 ends a connection, if it falls silent then.

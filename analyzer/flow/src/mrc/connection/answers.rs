@@ -50,9 +50,11 @@ impl Connection {
             None => sending.map(|sending| sending.path),
         };
         let on_path = || self.sending_on(named?, sack.entropy.and(at)?);
-        if let Some(sending) = sending.or_else(on_path) {
+        let named_sending = sending.or_else(on_path);
+        if let Some(sending) = named_sending {
             self.sample(sending, seen.tap, now);
         }
+        let age = self.age_of_sack(named_sending, now);
         if let Some(path) = at.and_then(|at| self.paths.get_mut(at)) {
             path.sacks += 1;
             path.marked += u64::from(sack.advice == SKIP);
@@ -71,8 +73,9 @@ impl Connection {
             self.arrive(named, true, now);
         }
         let first = cumulative.saturating_add_signed(i64::from(sack.offset));
-        let holes = self.bitmap(first, sack.bitmap, now);
-        self.note_missing(cumulative, (first, sack), now);
+        let made = Time(now.0.saturating_sub(age.0));
+        let holes = self.bitmap(first, sack.bitmap, (now, made));
+        self.note_missing(cumulative, (first, sack), made);
         self.stop_waiting(now, events);
         self.last_sack = Some(now);
         SeenMrc {
@@ -81,6 +84,15 @@ impl Connection {
             penalty,
             ..SeenMrc::default()
         }
+    }
+
+    /// How much older a SACK may be than the fastest one: by so much the round trip that it ends is longer than the shortest one.
+    fn age_of_sack(&self, named: Option<Transmission>, now: Time) -> Span {
+        let trip = named.map_or(self.longest, |sending| now.since(sending.time));
+        Span(
+            trip.0
+                .saturating_sub(self.shortest.map_or(trip.0, |shortest| shortest.0)),
+        )
     }
 
     /// An acknowledgement of messages, which complete in their order: everything up to its PSN arrived. A NAK ends the connection.
@@ -194,15 +206,20 @@ impl Connection {
         // A refused packet came again on another way, which was not captured.
         let sent = slot.sent.filter(|_| slot.refused.is_none());
         self.counts.reordered += u64::from(filled_alone);
+        let is_first = !slot.flags.has(SlotFlags::AGAIN);
         self.answer_unnamed(position, is_sack, now);
         self.sent.settle(position);
         if let Some(sending) = sent {
             self.count_arrival(position, sending, now);
+            if let Some(path) = self.paths.get_mut(sending.path).filter(|_| is_first) {
+                let time = now.since(sending.time);
+                path.within = Some(path.within.map_or(time, |within| within.min(time)));
+            }
         }
     }
 
-    /// The bitmap of a SACK; gives the number of new holes. A bit that the bitmap before had is known.
-    fn bitmap(&mut self, first: u64, bitmap: u64, now: Time) -> u32 {
+    /// The bitmap of a SACK that is heard and was made at these times; gives the number of new holes. A bit that the bitmap before had is known.
+    fn bitmap(&mut self, first: u64, bitmap: u64, (now, made): (Time, Time)) -> u32 {
         let (known_first, known) = self.bitmap;
         let shift = first.checked_sub(known_first).filter(|shift| *shift < BITS);
         let mut fresh = bitmap & !shift.map_or(0, |shift| known >> shift);
@@ -229,7 +246,7 @@ impl Connection {
                 new_holes += u32::from(!slot.flags.has(SlotFlags::WAS_HOLE));
                 slot.flags.set(SlotFlags::WAS_HOLE, true);
                 slot.flags.set(SlotFlags::IS_HOLE, true);
-                slot.missing = slot.missing.max(Some(now));
+                slot.missing = slot.missing.max(Some(made));
             }
         }
         new_holes
