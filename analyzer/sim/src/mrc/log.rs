@@ -63,10 +63,9 @@ pub(crate) struct Transmission {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeardSack {
     pub pair: u32,
-    pub time: Picos,
+    /// When its receiver made it.
+    pub made: Picos,
     pub sack: Sack,
-    /// The EV that it names.
-    pub entropy: u32,
 }
 
 /// Further facts about a queue pair.

@@ -93,6 +93,7 @@ pub(crate) enum ControlMeaning {
     /// A SACK: its EV, and its penalty.
     Sack {
         pair: u32,
+        made: Picos,
         sack: Sack,
         entropy: u32,
         skip: u8,

@@ -88,9 +88,9 @@ pub struct MrcLoss {
     pub sent_seen: Vec<String>,
     /// True if it was sent again, and the sender heard that this arrived.
     pub repaired: bool,
-    /// True if the packets at the sender show that it was lost. A SACK shows the packet as missing when this transmission is older than the
-    /// longest round trip of the connection, by more than twice of what round trips of one path differ, and a SACK names a packet of its path. Round
-    /// trips are those of packets that SACKs name. Else nothing tells if it was lost or late.
+    /// True if the packets at the sender show that it was lost: when the receiver made a SACK that the sender heard, and in which the packet is
+    /// missing, this transmission was older than any packet of its EV ever was on its arrival. Where no packet of the EV arrived, nobody knows
+    /// how long its path takes: it may have been late.
     pub shown: bool,
 }
 

@@ -3,9 +3,9 @@
 //! Items are transmissions that a tap at the sender's NIC recorded. A loss is an item where the packets of that tap decide it:
 //!
 //! - its packet was sent again, and the sender heard that this arrived: an analysis knows no sooner;
-//! - a SACK names some packet of its EV: how long that path takes is known;
-//! - a SACK that the sender heard shows the packet as missing when this transmission was older than the longest round trip of the connection,
-//!   by more than twice of what round trips of one EV differ. Round trips are those of packets that SACKs name, by PSN and EV.
+//! - some packet of its EV arrived: how long that path takes can be known;
+//! - when the receiver made a SACK that the sender heard, and in which the packet is missing, the network had had more time for it than for any
+//!   packet of its EV that arrived. The simulator knows these times; an analysis knows round trips of those packets that SACKs name.
 //!
 //! Of others nothing tells if they were lost or late. They are no items, and what is said of one that was lost is not wrong. Of the packets that
 //! were sent again after a hole or a timeout, the class of what is decided counts those of which the analysis says something: it must not evade.

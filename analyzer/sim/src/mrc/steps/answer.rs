@@ -81,6 +81,7 @@ impl MrcRun<'_> {
         });
         let meaning = ControlMeaning::Sack {
             pair,
+            made: self.now,
             sack,
             entropy,
             skip,
@@ -193,19 +194,14 @@ impl MrcRun<'_> {
         match control.meaning {
             ControlMeaning::Sack {
                 pair,
+                made,
                 sack,
                 entropy,
                 skip,
                 penalty,
                 probe,
             } => {
-                let time = self.now;
-                self.heard.push(HeardSack {
-                    pair,
-                    time,
-                    sack,
-                    entropy,
-                });
+                self.heard.push(HeardSack { pair, made, sack });
                 let own = &mut self.pairs[pair as usize];
                 own.sender.penalty = penalty;
                 let mut progress = own.sender.sack(&sack, entropy, self.now);

@@ -114,18 +114,18 @@ fn connection(run: &MrcRun<'_>, number: u32, pair: &Pair, sent: &[&Transmission]
             entry.arrived = entry.arrived.or(Some((sent.attempt, time)));
         }
     }
-    let trips = RoundTrips::shown(sent, &heard);
+    let longest = longest_ways(sent);
     for sent in sent {
         let fate = fates[&sent.index];
         let known = !pair.sender.outstanding.contains_key(&sent.index);
         let judged = JudgedSending {
             repaired: fate.last > sent.attempt && known,
-            shown: trips.by_ev.contains_key(&sent.ev)
-                && shows_missing(
-                    &heard,
-                    sent.index,
-                    sent.time.plus(trips.longest).plus(trips.spread.times(2)),
-                ),
+            shown: longest.get(&sent.ev).is_some_and(|longest| {
+                let due = sent.time.plus(*longest);
+                heard
+                    .iter()
+                    .any(|heard| heard.made > due && heard.sack.misses(sent.index))
+            }),
             needed: fate.arrived.is_none_or(|(arrived, _)| arrived >= sent.attempt),
         };
         note(run, &mut connection, sent, judged);
@@ -133,43 +133,17 @@ fn connection(run: &MrcRun<'_>, number: u32, pair: &Pair, sent: &[&Transmission]
     connection
 }
 
-/// Round trips that the packets at the sender show: from a packet to the SACK that names it by its PSN and its EV.
-#[derive(Default)]
-struct RoundTrips {
-    /// The shortest and the longest one of each EV.
-    by_ev: BTreeMap<u32, (Picos, Picos)>,
-    longest: Picos,
-    /// The largest difference of two of one EV.
-    spread: Picos,
-}
-
-impl RoundTrips {
-    fn shown(sent: &[&Transmission], heard: &[&HeardSack]) -> Self {
-        let mut times: BTreeMap<(u64, u32), Vec<Picos>> = BTreeMap::new();
-        for sent in sent {
-            times.entry((sent.index, sent.ev)).or_default().push(sent.time);
+/// The longest time that a packet of each EV took from its port to the receiver, of those that arrived whole.
+fn longest_ways(sent: &[&Transmission]) -> BTreeMap<u32, Picos> {
+    let mut longest = BTreeMap::new();
+    for sent in sent {
+        if let Fate::Arrived(time) = sent.fate {
+            let way = time.since(sent.time);
+            let of_ev = longest.entry(sent.ev).or_insert(way);
+            *of_ev = way.max(*of_ev);
         }
-        let mut trips = Self::default();
-        for heard in heard {
-            let name = heard.sack.trigger.map(|index| (index, heard.entropy));
-            // Two sendings of a packet by one EV cannot be told apart.
-            let Some([time]) = name.and_then(|name| times.get(&name)).map(Vec::as_slice) else {
-                continue;
-            };
-            let trip = heard.time.since(*time);
-            let of_ev = trips.by_ev.entry(heard.entropy).or_insert((trip, trip));
-            *of_ev = (of_ev.0.min(trip), of_ev.1.max(trip));
-            trips.longest = trips.longest.max(trip);
-            trips.spread = trips.spread.max(of_ev.1.since(of_ev.0));
-        }
-        trips
     }
-}
-
-/// True if an answer that the sender hears at a time or later shows a packet as missing.
-fn shows_missing(heard: &[&HeardSack], index: u64, from: Picos) -> bool {
-    let later = &heard[heard.partition_point(|heard| heard.time < from)..];
-    later.iter().any(|heard| heard.sack.misses(index))
+    longest
 }
 
 /// All transmissions of one packet: the number of the last one, and the first one that arrived whole.
