@@ -31,7 +31,7 @@ const BLOCK: usize = 4;
 fn name(path: &MrcPathRow) -> String {
     let entropy = path
         .ev
-        .map_or_else(|| format!("number {}", path.path), |ev| format!("0x{ev:08x}"));
+        .map_or_else(|| format!("number {}", path.path), |ev| format!("{ev:#x}"));
     match path.plane {
         Some(plane) => format!("path {entropy} of plane {plane}"),
         None => format!("path {entropy}"),
@@ -64,7 +64,7 @@ pub(super) fn dead<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
                 _ => ", and a probe of it was not answered",
             };
             let what = format!(
-                "{} lost {} of {}; the sender stopped to use it after {}{probe}",
+                "{} lost {} of {}; the sender left it after {}{probe}",
                 name(path),
                 path.lost,
                 counted(path.sent, "packet"),
@@ -75,6 +75,7 @@ pub(super) fn dead<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
             let mut hit = Hit::new(*of, path.lost, what)
                 .waited(price)
                 .with("ev", path.ev.unwrap_or_default().into())
+                .with("udp_source_port", path.udp_source_port.unwrap_or_default().into())
                 .with("lost", path.lost)
                 .with("sent", path.sent)
                 .with("probes_unanswered", path.probes_unanswered);
@@ -178,6 +179,7 @@ pub(super) fn slow<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
             hits.push(
                 Hit::new(*of, by, what)
                     .with("ev", path.ev.unwrap_or_default().into())
+                    .with("udp_source_port", path.udp_source_port.unwrap_or_default().into())
                     .with("slower_ns", by)
                     .with("rtt_p50_ns", *time)
                     .with("samples", path.rtt_samples),
