@@ -156,7 +156,7 @@ fn stamp(psn: u32) -> u16 {
 /// A packet in the middle of a message.
 fn write(psn: u32) -> MrcHeaders {
     MrcHeaders::Write(MrcWrite {
-        message: u16::try_from(psn / MESSAGE & 0xffff).unwrap(),
+        message: u16::try_from((psn / MESSAGE) & 0xffff).unwrap(),
         stamp: Some(stamp(psn)),
         address: u64::from(psn) * u64::from(PAYLOAD),
         key: 1,
@@ -172,7 +172,7 @@ fn sack(named: u32, connection: usize) -> MrcHeaders {
         advice: 0,
         answers_probe: false,
         named: i16::try_from(named - cumulative).unwrap(),
-        entropy: Some(0xc000 | named % PATHS),
+        entropy: Some(0xc000 | (named % PATHS)),
         ids: [low, low],
         cumulative,
         window: 0,
