@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 use crate::command::{command, document, ran, run, total};
 
-const DEMOS: [&str; 18] = [
+const DEMOS: [&str; 19] = [
     "clean",
     "incast",
     "no-ecn",
@@ -26,6 +26,7 @@ const DEMOS: [&str; 18] = [
     "training",
     "late-rank",
     "slow-link",
+    "mrc-bad-path",
 ];
 
 #[test]

@@ -64,6 +64,7 @@ mod merge;
 #[cfg(feature = "live")]
 mod metrics;
 mod mrc;
+mod mrc_findings;
 mod nccl;
 #[cfg(feature = "object-store")]
 mod objects;

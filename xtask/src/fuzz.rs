@@ -276,7 +276,7 @@ fn decode_seed(record: &Record) -> Vec<u8> {
 }
 
 /// Inputs of the target `transports`: the reader's number, and what it reads of a frame. The headers of MRC and UET are those behind
-/// UDP; the frame itself is without its addresses.
+/// UDP; the frame itself is without its addresses. A frame that is trimmed to 192 bytes has DSCP 10 then, and the old or a new length.
 fn transports_seeds(frame: &[u8]) -> Vec<Vec<u8>> {
     const ETHERNET: usize = 14;
     const ADDRESSES: usize = 12;
@@ -290,6 +290,8 @@ fn transports_seeds(frame: &[u8]) -> Vec<Vec<u8>> {
         seed(0, behind),
         seed(1, behind),
         seed(3, frame.get(ADDRESSES..).unwrap_or_default()),
+        [&[4, 48, 10 << 2, 0], frame].concat(),
+        [&[4, 48, 10 << 2, 1], frame].concat(),
     ]
 }
 

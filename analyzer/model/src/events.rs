@@ -143,7 +143,8 @@ names! {
         CounterReset = "counter_reset",
         /// A device of this host has an address, as its queue pairs for datagrams use it: `detail`.
         DeviceAddress = "device_address",
-        /// MRC, UET: a packet was lost, as its retransmission after a hole or a timeout shows: `psn`, `value` the path that it had gone, `mrc_paths.path`.
+        /// MRC, UET: a packet was lost: an answer shows it as missing when it was older than round trips on its path are. `psn`, `value` the path
+        /// that it had gone, `mrc_paths.path`; the time is that at which this was certain.
         MrcLoss = "mrc_loss",
         /// MRC, UET: a NACK says that a switch has cut a packet: `psn`, `value` the reason, 1 in the fabric, 2 at the last hop.
         MrcTrim = "mrc_trim",

@@ -168,7 +168,7 @@ table! {
     last_request_time: Option<Time>, "ns", "Capture time of the last request packet. Absent: it sent none.";
     last_answer_time: Option<Time>, "ns", "Capture time of the last answer that acknowledged something new. Absent: none did, or the other direction is not known.";
     unanswered_time: Option<Time>, "ns", "Capture time of the oldest request that asked for an answer and had none at the end of the row. Absent: none waits, or the other direction is not known.";
-    time_timeout_ns: Option<u64>, "ns", "Time for which its sender waited for a timer before it retransmitted: from its packet before to the first one of the runs of runs_timeout, in sum; none for runs of a flow of which most packets were not captured. The columns time_* divide the flow's time from first_time to last_time without rest. Where several states hold, the first of these columns counts. Absent: the flow sent no requests.";
+    time_timeout_ns: Option<u64>, "ns", "Time for which its sender waited for a timer before it retransmitted: from its packet before to the first one of the runs of runs_timeout, in sum; none for runs of a flow of which most packets were not captured. The columns time_* divide the flow's time from first_time to last_time without rest. Where several states hold, the first of these columns counts. Absent: the flow sent no requests, or those of MRC.";
     time_rnr_ns: Option<u64>, "ns", "Time before retransmissions that RNR NAKs asked for: the receiver had no buffer.";
     time_paused_ns: Option<u64>, "ns", "Time for which pauses stopped it, as far as pause_ns can be known.";
     time_recovering_ns: Option<u64>, "ns", "Time in which it retransmitted, and waited less than a timer takes before that.";

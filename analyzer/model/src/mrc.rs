@@ -171,7 +171,8 @@ table! {
     rtx_refused: u64, "packets", "Retransmissions after a NACK with another reason.";
     rtx_timeout: u64, "packets", "Retransmissions after a silence.";
     rtx_unknown: u64, "packets", "Retransmissions whose cause was not captured.";
-    lost: u64, "packets", "Packets that were sent again after a hole or a timeout and had not arrived.";
+    lost: u64, "packets", "Packets that were sent again after a hole or a timeout, where an answer proves that an earlier sending did not arrive.";
+    undecided: u64, "packets", "Packets that were sent again after a hole or a timeout, of which nothing shows if an earlier sending was lost or came late.";
     trimmed: u64, "packets", "Packets whose payload a switch of the fabric cut.";
     trimmed_lasthop: u64, "packets", "Packets whose payload the last switch cut.";
     spurious: u64, "packets", "Retransmissions of what had arrived.";

@@ -77,6 +77,10 @@ demos![
         "slow-link",
         "credits show that one link is slow, and no rank is late"
     ),
+    (
+        "mrc-bad-path",
+        "one path of MRC drops everything, and its sender leaves it"
+    ),
 ];
 
 /// The demo of a name.

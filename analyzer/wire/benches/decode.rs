@@ -5,7 +5,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use etherparse::LaxSlicedPacket;
-use roce_wire::{LinkType, decode, fast, general, icrc};
+use roce_wire::transport::mrc;
+use roce_wire::{Content, LinkType, decode, fast, general, icrc};
 
 /// Ethernet, IPv4 and UDP around `bth_on`, ICRC bytes not filled in.
 fn frame(bth_on: &[u8], flow: u8) -> Vec<u8> {
@@ -58,6 +59,49 @@ fn mixed() -> Vec<CapturedFrame> {
             CapturedFrame { bytes, original }
         })
         .collect()
+}
+
+/// Data, and for each fourth packet an answer: their opcodes, the bytes of their headers, and what is kept of a frame.
+fn answered(kinds: [(u8, usize); 2], kept: usize) -> Vec<CapturedFrame> {
+    (0..250_usize)
+        .map(|i| {
+            let (opcode, headers) = kinds[usize::from(i % 5 == 4)];
+            let data = if i % 5 == 4 { 0 } else { 1024 };
+            let mut transport = transport(opcode, 12 + headers + data + 4);
+            // MRC: a stamp follows.
+            transport[8] = if opcode >= 0xc0 { 0x10 } else { 0 };
+            let mut bytes = frame(&transport, u8::try_from(i).unwrap_or(0));
+            let original = u32::try_from(bytes.len()).unwrap_or(0);
+            bytes.truncate(kept);
+            CapturedFrame { bytes, original }
+        })
+        .collect()
+}
+
+/// A packet of MRC against one of RoCE: decoding, and the headers of MRC.
+fn multipath(c: &mut Criterion) {
+    let mut group = c.benchmark_group("decode MRC");
+    // WRITE Middle with METH, TSETH and RETH, and SACK; WRITE Middle, and ACK.
+    for (name, frames) in [
+        ("MRC", answered([(0xc7, 24), (0xdc, 36)], 192)),
+        ("RoCE", answered([(0x07, 0), (0x11, 4)], 96)),
+    ] {
+        group.throughput(Throughput::Elements(frames.len() as u64));
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                for f in black_box(&frames) {
+                    let decoded = decode(LinkType::ETHERNET, &f.bytes, f.original);
+                    if let Content::Roce(packet) = &decoded.content
+                        && mrc::may_be(packet.bth.0[0])
+                    {
+                        black_box(mrc::parse(&f.bytes[usize::from(packet.bth_offset)..]));
+                    }
+                    black_box(&decoded);
+                }
+            });
+        });
+    }
+    group.finish();
 }
 
 fn decoding(c: &mut Criterion) {
@@ -149,5 +193,5 @@ fn checking(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, decoding, checking);
+criterion_group!(benches, decoding, multipath, checking);
 criterion_main!(benches);

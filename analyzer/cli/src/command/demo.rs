@@ -6,6 +6,7 @@ mod catalogue;
 mod find;
 mod frames;
 mod lesson;
+mod mrc;
 mod show;
 mod verdict;
 

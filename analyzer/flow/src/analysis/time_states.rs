@@ -2,6 +2,7 @@
 
 use roce_model::{Packet, Time, TimeByState, TimeState};
 use roce_wire::Qpn;
+use roce_wire::transport::mrc;
 
 use crate::analysis::Analysis;
 use crate::analysis::response::WaitingFlow;
@@ -63,10 +64,12 @@ impl Analysis {
         hot.burst_gap = division.burst_gap();
     }
 
-    /// A datagram of the flow at `at`, whose service has no answers.
+    /// A datagram of the flow at `at`, whose service has no answers. Packets that may be of MRC have some, on all of its taps: a flow does not
+    /// know for what their sender waits.
     #[cold]
     pub(super) fn divide_datagram(&mut self, at: FlowSlot, packet: &Packet) {
-        if packet.roce.bth.destination_qpn() == MANAGEMENT {
+        let bth = &packet.roce.bth;
+        if bth.destination_qpn() == MANAGEMENT || mrc::may_be(bth.0[0]) {
             return;
         }
         let before = BeforeRequest {

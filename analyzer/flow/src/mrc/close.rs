@@ -13,8 +13,7 @@ const MIN_EXPECTED: u64 = 7;
 
 impl Connection {
     /// The rows, with the number of the connection.
-    pub(super) fn close(mut self, number: u32) -> (MrcConnectionRow, Vec<MrcPathRow>) {
-        self.close_probes();
+    pub(super) fn close(self, number: u32) -> (MrcConnectionRow, Vec<MrcPathRow>) {
         let row = self.row(number);
         let is_partial = row.confidence == Confidence::Low;
         let order = row.entropy_order;
@@ -59,6 +58,7 @@ impl Connection {
             retransmitted_packets: counts.again,
             retransmitted_bytes: counts.again_bytes,
             lost: counts.lost,
+            undecided: counts.undecided,
             spurious: counts.spurious,
             spurious_bytes: counts.spurious_bytes,
             reordered: counts.reordered,

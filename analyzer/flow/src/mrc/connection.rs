@@ -22,6 +22,8 @@ const MAX_PROBES: usize = 64;
 const RECENT_CONTROLS: usize = 64;
 /// Percent of the PSNs that a tap which sees all paths captures at least, whatever was lost before it.
 pub(super) const NEARLY_ALL: u64 = 90;
+/// Timeouts of one timer differ by less than this part of it.
+const TIMER_SHARE: u64 = 100;
 /// Maximum number of taps of a connection that are distinguished.
 const MAX_TAPS: usize = 64;
 
@@ -36,6 +38,8 @@ pub(super) struct MrcCounts {
     /// Retransmissions, by the place of their cause.
     pub(super) causes: [u64; Cause::PLACES],
     pub(super) lost: u64,
+    /// Packets that were sent again, of which nothing shows if they were lost.
+    pub(super) undecided: u64,
     /// Those of them whose path was not captured.
     pub(super) unplaced: u64,
     pub(super) trimmed: [u64; 2],
@@ -94,12 +98,18 @@ pub(super) struct Connection {
     last_probe: Option<Time>,
     last_sack: Option<Time>,
     waiting: VecDeque<WaitingPacket>,
+    /// Those of paths that may be slower than all that were measured: the end decides.
+    held: Vec<WaitingPacket>,
     controls: VecDeque<(u32, TapId)>,
     data_taps: Vec<TapId>,
     pub(super) taps: Vec<TapId>,
     pub(super) longest: Span,
+    /// By how much round trips of one path differ, at most.
+    spread: Span,
     pub(super) shortest: Option<Span>,
     pub(super) skew: Option<Span>,
+    /// The shortest time after which a packet was sent again in a silence: the local ACK timeout.
+    timer: Option<Span>,
     /// Time until packets were sent again, by the place of their cause.
     pub(super) repair: [Union; Cause::PLACES],
     /// Hop limits of data and answers.
@@ -135,12 +145,15 @@ impl Connection {
             last_probe: None,
             last_sack: None,
             waiting: VecDeque::new(),
+            held: Vec::new(),
             controls: VecDeque::new(),
             data_taps: Vec::new(),
             taps: Vec::new(),
             longest: Span(0),
+            spread: Span(0),
             shortest: None,
             skew: None,
+            timer: None,
             repair: [Union::default(); Cause::PLACES],
             data_hops: None,
             answer_hops: None,
@@ -397,6 +410,10 @@ impl Connection {
         });
         if let Some(before) = slot.sent {
             self.repair[cause.place()].add(before.time, sending.time);
+            if cause == Cause::Timeout {
+                let after = sending.time.since(before.time);
+                self.timer = Some(self.timer.map_or(after, |timer| timer.min(after)));
+            }
         }
         if self.has_arrived(position) {
             self.note_spurious(position, bytes);
@@ -427,7 +444,10 @@ impl Connection {
             .last_sack
             .is_some_and(|sack| self.shortest.is_some() && now.since(sack) > self.longest);
         let is_hole = slot.flags.has(SlotFlags::IS_HOLE);
-        if is_hole && (!is_silent || slot.sent.is_none()) {
+        let is_due = slot
+            .sent
+            .is_some_and(|before| self.is_timeout(now.since(before.time)));
+        if is_hole && !is_due && (!is_silent || slot.sent.is_none()) {
             return Cause::Hole;
         }
         let Some(since) = slot.sent.map(|before| before.time).or(self.last_data) else {
@@ -445,6 +465,12 @@ impl Connection {
         } else {
             Cause::Unknown
         }
+    }
+
+    /// True of the time between two sendings of a packet that a timer measures: SACKs that come before it expires say nothing then.
+    fn is_timeout(&self, after: Span) -> bool {
+        let is_equal = |timer: Span| after >= timer && after.0 - timer.0 <= timer.0 / TIMER_SHARE;
+        self.timer.is_some_and(is_equal)
     }
 
     /// True if at least `percent` of the PSNs between the lowest and the highest captured one were captured.

@@ -49,6 +49,12 @@ pub(super) struct Path {
     pub(super) sacks: u64,
     pub(super) marked: u64,
     pub(super) times: Distribution,
+    /// Number of these times, the least and the most.
+    pub(super) samples: u64,
+    pub(super) shortest: Span,
+    pub(super) longest: Span,
+    /// The least time from a packet to a SACK that says it arrived, also where none names it: it did not take longer.
+    pub(super) within: Option<Span>,
     pub(super) first_loss: Option<Time>,
     pub(super) last_loss: Option<Time>,
     pub(super) last_sent: Option<Time>,
@@ -60,9 +66,17 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Adds a time from a data packet to its SACK.
-    pub(super) fn sample(&mut self, time: Span) {
+    /// Adds a time from a data packet to its SACK. Gives by how much such times differ.
+    pub(super) fn sample(&mut self, time: Span) -> Span {
         self.times.add(time.0);
+        self.shortest = if self.samples == 0 {
+            time
+        } else {
+            self.shortest.min(time)
+        };
+        self.longest = self.longest.max(time);
+        self.samples += 1;
+        Span(self.longest.0 - self.shortest.0)
     }
 
     /// A packet of it that was sent at a time was lost.

@@ -29,6 +29,8 @@ pub(super) struct Slot {
     pub(super) flags: SlotFlags,
     /// The reason of a NACK since its latest sending.
     pub(super) refused: Option<u8>,
+    /// The latest time at which an answer showed it as missing.
+    pub(super) missing: Option<Time>,
     pub(super) payload: u32,
 }
 
@@ -131,8 +133,10 @@ impl SentPackets {
             if has > position {
                 return None;
             }
-            // A quarter of the places waits: a lone packet far away does not make it grow.
-            let is_used = self.waiting * 4 >= self.slots.len();
+            // A quarter of the places waits, or a captured packet would be forgotten that twice the places can keep: a lone packet far away does
+            // not make it grow.
+            let is_used = self.waiting * 4 >= self.slots.len()
+                || self.slots[place].sent.is_some() && position - has <= self.slots.len() as u64;
             if self.is_pending(place) && is_used && self.may_grow && self.slots.len() < MAX_PACKETS {
                 self.grow();
                 place = self.place(position);
@@ -149,6 +153,13 @@ impl SentPackets {
 
     fn is_pending(&self, place: usize) -> bool {
         self.pending[place / WORD] >> (place % WORD) & 1 != 0
+    }
+
+    /// An answer is about a packet so many behind the highest one: they are remembered from now on, if there is room.
+    pub(super) fn reach(&mut self, behind: u64) {
+        while self.may_grow && self.slots.len() < MAX_PACKETS && self.slots.len() as u64 <= behind {
+            self.grow();
+        }
     }
 
     fn grow(&mut self) {
@@ -228,5 +239,9 @@ mod tests {
         assert!(far.enter(5).is_some() && far.get(1 << 20).is_none());
         // The older of two packets of one place has no room.
         assert!(far.enter(1 << 20).is_none());
+        far.reach(1000);
+        assert_eq!(far.slots.len(), 1024);
+        far.reach(u64::MAX);
+        assert_eq!(far.slots.len(), MAX_PACKETS);
     }
 }

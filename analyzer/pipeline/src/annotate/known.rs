@@ -9,6 +9,7 @@ use roce_model::{
 use roce_wire::{Address, Qpn};
 
 use super::credits::MessagePackets;
+use super::mrc;
 
 /// Events that are kept: some 400 MB.
 const MAX_EVENTS: usize = 1 << 23;
@@ -219,6 +220,7 @@ impl Sink for KnownResults {
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         for moments in self.moments.values_mut() {
             moments.sort_by_key(|moment| moment.time);
+            mrc::note_losses(moments);
         }
         for row in &run.episodes {
             self.episode(row);

@@ -154,7 +154,9 @@ function unknowns() {
   const options = run.options,
     flows = [...model.flowAt.values()];
   const sum = (name) => taps.reduce((all, tap) => all + tap[name], 0);
-  const unpaired = flows.filter((flow) => flowValue(flow, "peer_flow_id") == null).length;
+  // Both directions of MRC are in `mrc_connections`.
+  const alone = (flow) => flowValue(flow, "peer_flow_id") == null && flowValue(flow, "service") !== "MRC";
+  const unpaired = flows.filter(alone).length;
   if (sum("frames_lost") || sum("mirror_lost"))
     notes.push(
       `The captures lost ${count(sum("frames_lost") + sum("mirror_lost"))} frames: small counts of losses may be theirs.`,

@@ -18,6 +18,7 @@ function mrcConnectionsGrid() {
       of("payload_bytes", "Data"),
       of("retransmitted_packets", "Retransmitted"),
       of("lost", "Lost"),
+      of("undecided", "Undecided"),
       of("trimmed", "Trimmed"),
       of("trimmed_lasthop", "Trimmed at last hop"),
       of("spurious", "Needless"),

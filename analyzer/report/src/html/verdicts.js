@@ -67,7 +67,8 @@ function buildHeadline() {
   // Two taps decide where both see the traffic: the flows have what each tap shows alone.
   const alone = totals.network_lost + totals.lost_downstream + totals.response_network_lost;
   const loss = model.run.findings.find((finding) => finding.id === "loss.network")?.evidence;
-  const lost = (totals.lost = loss?.between_taps ? loss.lost : alone);
+  const multipath = (model.run.mrc_connections ?? []).reduce((sum, row) => sum + row.lost, 0);
+  const lost = (totals.lost = (loss?.between_taps ? loss.lost : alone) + multipath);
   const fresh = Math.max(0, totals.payload_bytes - totals.retransmitted_bytes);
   const goodput = time ? `, goodput ${rate((fresh * 8e9) / time)}` : "";
   const missing = totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing";
@@ -104,7 +105,7 @@ function buildHeadline() {
       "lost",
       "Lost in the network",
       count(lost),
-      lost === alone ? missing : `single taps show ${count(alone)}`,
+      multipath ? `${count(multipath)} of MRC or UET` : lost === alone ? missing : `single taps show ${count(alone)}`,
     ],
     [
       "pause_frames",
@@ -148,6 +149,8 @@ function fact(name, value) {
   if (name.endsWith("bytes")) return bytes(value);
   if (name.endsWith("_bps")) return rate(value);
   if (/share/.test(name)) return percent(value);
+  if (/^ev$|qpn$|pdc$/.test(name)) return `0x${value.toString(16)}`;
+  if (/port$/.test(name)) return String(value);
   return Number.isInteger(value) ? count(value) : digits(value);
 }
 

@@ -67,6 +67,7 @@ pub(super) fn mrc(view: &View<'_>) -> Vec<String> {
         Column::new("data", true, 2, &rows, |row| bytes(row.payload_bytes)),
         counted("again", 1, |row| row.retransmitted_packets),
         counted("lost", 1, |row| row.lost).in_ink(Ink::Bad),
+        counted("undecided", 3, |row| row.undecided),
         counted("trimmed", 1, |row| row.trimmed).in_ink(Ink::Warn),
         counted("at last hop", 1, |row| row.trimmed_lasthop).in_ink(Ink::Warn),
         counted("needless", 2, |row| row.spurious),
@@ -148,8 +149,9 @@ fn paths(view: &View<'_>) -> Vec<String> {
     rows.sort_by_key(|path| core::cmp::Reverse(path_trouble(path)));
     rows.truncate(SHOWN);
     let title = format!(
-        "{} of them",
-        plural(count as u64, "path with trouble", "paths with trouble")
+        "{} of {}",
+        plural(count as u64, "path with trouble", "paths with trouble"),
+        short_count(run.mrc_paths.len() as u64)
     );
     let mut lines = vec![String::new()];
     lines.extend(sentence([Some(Ink::Bold.paint(&title))], style));
@@ -159,8 +161,7 @@ fn paths(view: &View<'_>) -> Vec<String> {
     let columns = vec![
         Column::new("connection", true, 0, &rows, |row| row.connection.to_string()),
         Column::new("entropy", false, 0, &rows, |row| {
-            row.ev
-                .map_or_else(|| ABSENT.to_owned(), |ev| format!("0x{ev:08x}"))
+            row.ev.map_or_else(|| ABSENT.to_owned(), |ev| format!("{ev:#x}"))
         }),
         Column::new("plane", true, 3, &rows, |row| {
             row.plane

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use roce_model::cast::whole;
-use roce_model::{Address, FlowId, FlowRow, Span, TapId, Time, TimeByState, Totals, Vantage};
+use roce_model::{Address, FlowId, FlowRow, Service, Span, TapId, Time, TimeByState, Totals, Vantage};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
@@ -251,7 +251,9 @@ impl FlowSums {
     fn add(&mut self, row: &FlowRow) {
         self.rows += 1;
         self.first_epochs += u64::from(row.epoch == 0);
-        self.paired += u64::from(row.peer_flow_id.is_some());
+        // Both directions of MRC are in `mrc_connections`.
+        let is_mrc = row.service == Service::Mrc.name();
+        self.paired += u64::from(row.peer_flow_id.is_some() || is_mrc);
         add(&mut self.counted, row);
         self.not_ect += row.not_ect;
         self.ect0 += row.ect0;

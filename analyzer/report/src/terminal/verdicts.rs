@@ -294,6 +294,10 @@ fn numbers(finding: &FindingRow) -> Vec<String> {
                 Fact::Count(value) if name.ends_with("_ns") => Span(*value).to_string(),
                 Fact::Count(value) if name.ends_with("_bps") => rate_of(float(*value)),
                 Fact::Count(value) if name.ends_with("bytes") => bytes(*value),
+                Fact::Count(value) if name.ends_with("port") => value.to_string(),
+                Fact::Count(value) if ["ev", "pdc", "qpn"].iter().any(|end| name.ends_with(end)) => {
+                    format!("{value:#x}")
+                }
                 Fact::Count(value) => count(*value),
                 Fact::Number(value) if !value.is_finite() => return None,
                 Fact::Number(value) if name.ends_with("_ns") => nanoseconds(*value),

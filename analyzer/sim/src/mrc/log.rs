@@ -1,5 +1,6 @@
 //! Log of a run of MRC: each transmission of a packet and its fate.
 
+use crate::mrc::receiver::Sack;
 use crate::record::frame::MrcWrite;
 use crate::truth::MrcCause;
 use crate::units::Picos;
@@ -56,6 +57,15 @@ pub(crate) struct Transmission {
     /// Taps that recorded its sending, and its arrival: one bit each.
     pub sent_seen: u64,
     pub came_seen: u64,
+}
+
+/// A SACK that its sender heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeardSack {
+    pub pair: u32,
+    /// When its receiver made it.
+    pub made: Picos,
+    pub sack: Sack,
 }
 
 /// Further facts about a queue pair.

@@ -19,6 +19,19 @@ pub(crate) struct Sack {
     pub received: u32,
 }
 
+impl Sack {
+    /// True if it says that a packet had not arrived: the first one behind the cumulative PSN, and those of the bitmap below one that
+    /// arrived. The answer to a probe also says it of those above.
+    pub(crate) fn misses(&self, index: u64) -> bool {
+        let bit = index.checked_sub(self.base).filter(|bit| *bit < WINDOW);
+        let said = bit.is_some_and(|bit| {
+            let from_it = self.bitmap >> bit;
+            from_it & 1 == 0 && (from_it != 0 || self.trigger.is_none())
+        });
+        index == self.below || index > self.below && said
+    }
+}
+
 /// A packet that arrives whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::engine::events::Events;
 use crate::engine::rng::Stream;
 use crate::mrc::evs::Evs;
-use crate::mrc::log::{LeftPath, PairLog, Transmission};
+use crate::mrc::log::{HeardSack, LeftPath, PairLog, Transmission};
 use crate::mrc::receiver::{Receiver, Sack};
 use crate::mrc::sender::{Limits, Sender};
 use crate::network::topology::{Topology, number};
@@ -93,6 +93,7 @@ pub(crate) enum ControlMeaning {
     /// A SACK: its EV, and its penalty.
     Sack {
         pair: u32,
+        made: Picos,
         sack: Sack,
         entropy: u32,
         skip: u8,
@@ -156,6 +157,7 @@ pub(crate) struct MrcRun<'s> {
     pub sent: Vec<Transmission>,
     pub controls: Vec<Control>,
     pub left: Vec<LeftPath>,
+    pub heard: Vec<HeardSack>,
     pub observer: Observer,
     pub chance: Stream,
     pub requests: u32,
@@ -184,6 +186,7 @@ impl<'s> MrcRun<'s> {
             sent: Vec::new(),
             controls: Vec::new(),
             left: Vec::new(),
+            heard: Vec::new(),
             observer: Observer::default(),
             chance: Stream::new(scenario.seed, "mrc fabric", 0),
             requests: 0,

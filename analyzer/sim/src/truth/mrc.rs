@@ -88,7 +88,9 @@ pub struct MrcLoss {
     pub sent_seen: Vec<String>,
     /// True if it was sent again, and the sender heard that this arrived.
     pub repaired: bool,
-    /// False if what repaired it arrived sooner after its sending than the longest way of a packet: no answer tells then if it was lost or late.
+    /// True if the packets at the sender show that it was lost: when the receiver made a SACK that the sender heard, and in which the packet is
+    /// missing, this transmission was older than any packet of its EV ever was on its arrival. Where no packet of the EV arrived, nobody knows
+    /// how long its path takes: it may have been late.
     pub shown: bool,
 }
 

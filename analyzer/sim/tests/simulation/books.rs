@@ -185,6 +185,7 @@ fn each_demo_shows_what_it_is_for() {
         ("sprayed", &[]),
         ("ecmp-collision", &["ecmp.entropy"]),
         ("training", &[]),
+        ("mrc-bad-path", &["mrc.path.dead"]),
     ] {
         let demo = demos::named(name).unwrap();
         let (truth, _) = simulate_in_memory(&Scenario::parse(demo.toml).unwrap()).unwrap();

@@ -76,7 +76,8 @@ pub(super) const LOSS_SILENT: Rule = Rule {
     title: "packets of MRC or UET vanished without a trim",
     meaning: "Switches that trim tell the receiver of each packet that a full queue refuses. What vanishes without that was lost on a link or in a \
          switch.",
-    method: "Packets that were sent again after a hole or a timeout and had neither arrived nor been trimmed. The price is the time until then.",
+    method: "Packets that were sent again after a hole or a timeout, of which a SACK shows that they had not arrived when they were older than round \
+         trips on their path, and that were not trimmed. What may only have been late is `undecided`. The price is the time until then.",
     source: SOURCE,
     severity: Severity::Warning,
     otherwise: "info at low confidence",
@@ -128,8 +129,9 @@ pub(super) const SPURIOUS: Rule = Rule {
     id: "mrc.retransmit.spurious",
     title: "packets of MRC or UET were sent again although they had arrived",
     meaning: "The sender takes packets that were overtaken for lost: its guard against reordering is shorter than the difference of the paths.",
-    method: "A SACK that acknowledges the packet was captured before its retransmission, reflects the time of the first sending, or comes sooner \
-         after it than the shortest round trip. The price is the bandwidth of what was repeated.",
+    method: "A SACK acknowledges the packet before its retransmission, or reflects the stamp or the path of an earlier sending; or it names the \
+         retransmission after another SACK had acknowledged the packet, or sooner than the shortest round trip. Or the first sending comes to the \
+         tap later. The price is the bandwidth of what was repeated.",
     source: SOURCE,
     severity: Severity::Warning,
     otherwise: "info at low confidence",
@@ -169,7 +171,8 @@ pub(super) const PATH_SLOW: Rule = Rule {
     id: "mrc.path.slow",
     title: "a path of MRC or UET is slower than the others",
     meaning: "Messages wait for the packets of their slowest path.",
-    method: "Its median time from a packet to its SACK is longer than that of the median path by 30 % and 2 us, over 20 samples or more.",
+    method: "Its median time from a packet to its SACK is longer than that of the median path by 30 % and 2 us, over 20 samples or more, \
+         and so is its shortest time: it is no queue that is empty at times. Several such paths are fewer than an eighth of all.",
     source: SOURCE,
     severity: Severity::Info,
     otherwise: "info at low confidence",
@@ -273,6 +276,7 @@ fn lost(of: MrcConnection<'_>, has_trims: bool) -> Hit<'_> {
     hit.first = first_loss(of).unwrap_or(row.first_time);
     hit.waited(row.repair_loss_ns.saturating_add(row.repair_timeout_ns))
         .with("lost", row.lost)
+        .with("undecided", row.undecided)
         .with("packets", row.packets)
         .with("trimmed", row.trimmed + row.trimmed_lasthop)
 }

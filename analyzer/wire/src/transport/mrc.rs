@@ -256,6 +256,11 @@ impl Seth<'_> {
         self.0[16] >> 4
     }
 
+    /// Flags of the congestion state, whose meaning its type sets.
+    pub const fn congestion_flags(&self) -> u8 {
+        self.0[16] & 0x0f
+    }
+
     /// How far ahead of the cumulative PSN the sender may go, in 128 PSNs; 0 says nothing.
     pub const fn window(&self) -> u8 {
         self.0[17]
@@ -328,6 +333,16 @@ impl Neth<'_> {
     /// The refused PSN.
     pub const fn psn(&self) -> Psn {
         Psn::new(u32::from_be_bytes(part::<12, 4, 20>(self.0)))
+    }
+
+    /// As [`Seth::congestion_type`].
+    pub const fn congestion_type(&self) -> u8 {
+        self.0[16] >> 4
+    }
+
+    /// As [`Seth::congestion_flags`].
+    pub const fn congestion_flags(&self) -> u8 {
+        self.0[16] & 0x0f
     }
 
     /// The time of the refused packet, as its sender stamped it.

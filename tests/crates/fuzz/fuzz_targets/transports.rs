@@ -1,10 +1,13 @@
-//! Any bytes as headers of MRC and UET, and as telemetry of switches in a frame: nothing may panic, and what is read lies in the bytes.
+//! Any bytes as headers of MRC and UET, as telemetry of switches in a frame, and as a frame that a switch trims: nothing may panic, and what is
+//! read lies in the bytes.
 //!
-//! The first byte chooses the reader. For telemetry the rest is a frame behind a CSIG tag, an IFA header or an IPv6 option.
+//! The first byte chooses the reader. For telemetry the rest is a frame behind a CSIG tag, an IFA header or an IPv6 option. Of a trimmed frame
+//! the next three bytes say how it is trimmed; it goes through the whole analysis, among whole ones.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use roce_fuzz::Trimming;
 use roce_wire::network::ioam;
 use roce_wire::transport::{mrc, uet};
 use roce_wire::{AssignedNumbers, LinkType, MAX_HOPS, decode_with};
@@ -16,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((kind, bytes)) = data.split_first() else {
         return;
     };
-    match kind % 4 {
+    match kind % 5 {
         0 => {
             if let Some(found) = mrc::parse(bytes) {
                 let _ = found.is_proof(bytes.len());
@@ -43,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
                 }
             }
         }
-        _ => {
+        3 => {
             let assigned = AssignedNumbers {
                 wide_csig: Some(0x9901),
                 ..AssignedNumbers::default()
@@ -52,6 +55,17 @@ fuzz_target!(|data: &[u8]| {
             let original = u32::try_from(frame.len()).unwrap_or(u32::MAX);
             let found = decode_with(LinkType::ETHERNET, &frame, original, &assigned);
             assert!(found.telemetry.hops(&frame).all().len() <= MAX_HOPS);
+        }
+        _ => {
+            let Some(([length, traffic_class, how], frame)) = bytes.split_first_chunk() else {
+                return;
+            };
+            let trimming = Trimming {
+                bytes: usize::from(*length) * 4,
+                traffic_class: *traffic_class,
+                rewrites_length: how & 1 != 0,
+            };
+            roce_fuzz::check_analysis(&roce_fuzz::trimmed_capture(frame, trimming));
         }
     }
 });

@@ -4,8 +4,10 @@ mod analysis;
 mod kind;
 mod parts;
 mod reader;
+mod trimmed;
 
 pub use analysis::check_analysis;
 pub use kind::kind;
 pub use parts::{Block, Parts, frame, section};
 pub use reader::check_reader;
+pub use trimmed::{Trimming, trimmed_capture};

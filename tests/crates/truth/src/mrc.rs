@@ -1,8 +1,15 @@
 //! MRC: lost and trimmed packets, the path of each loss, and the cause of each retransmission.
 //!
-//! Items are transmissions that a tap at the sender's NIC recorded. A loss is an item where its packet was sent again and the sender heard
-//! that this arrived: an analysis knows no sooner. Where the retransmission arrived before the lost packet could have, nothing tells if
-//! that was lost or late: such a loss is no item. A trim is one where its NACK reached the sender. In a healthy run each finding is wrong.
+//! Items are transmissions that a tap at the sender's NIC recorded. A loss is an item where the packets of that tap decide it:
+//!
+//! - its packet was sent again, and the sender heard that this arrived: an analysis knows no sooner;
+//! - some packet of its EV arrived: how long that path takes can be known;
+//! - when the receiver made a SACK that the sender heard, and in which the packet is missing, the network had had more time for it than for any
+//!   packet of its EV that arrived. The simulator knows these times; an analysis knows round trips of those packets that SACKs name.
+//!
+//! Of others nothing tells if they were lost or late. They are no items, and what is said of one that was lost is not wrong. Of the packets that
+//! were sent again after a hole or a timeout, the class of what is decided counts those of which the analysis says something: it must not evade.
+//! A trim is an item where its NACK reached the sender. In a healthy run each finding is wrong.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +22,7 @@ use crate::seen::Event;
 
 const LOST: &str = "MRC lost";
 const LOST_COUNTS: &str = "MRC lost, counts";
+const DECIDED: &str = "MRC decided";
 const TRIMMED: &str = "MRC trimmed";
 const CAUSES: &str = "MRC causes";
 const PATHS: &str = "MRC paths of losses";
@@ -24,6 +32,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     for connection in &case.truth.mrc {
         let judged = JudgedConnection::new(case, connection);
         judged.losses(scores);
+        judged.decided(scores);
         judged.trims(scores);
         judged.causes(scores);
     }
@@ -50,6 +59,9 @@ struct JudgedConnection<'a> {
     events: Vec<&'a Event>,
     /// Number of the connection in the tables, where it has one.
     lost: Option<u64>,
+    /// Packets of which the analysis says that they were lost or not, and those of which it says that nothing shows it.
+    decided: u64,
+    undecided: u64,
     paths: BTreeMap<u64, PathName>,
 }
 
@@ -92,6 +104,8 @@ impl<'a> JudgedConnection<'a> {
             name,
             events,
             lost: row.map(|row| row.lost),
+            decided: row.map_or(0, |row| row.lost + row.spurious),
+            undecided: row.map_or(0, |row| row.undecided),
             paths: paths
                 .map(|path| (path.path.into(), (path.udp_source_port, path.flow_label)))
                 .collect(),
@@ -167,6 +181,12 @@ impl<'a> JudgedConnection<'a> {
                 .of_class(LOST_COUNTS)
                 .tell_many(crate::StatedConfidence::Plain, lost, count, about);
         }
+    }
+
+    fn decided(&self, scores: &mut Scores) {
+        let (decided, all) = (self.decided, self.decided + self.undecided);
+        let about = || format!("{}: {} undecided of {all}", self.name, self.undecided);
+        scores.of_class(DECIDED).expect_many(all, decided, about);
     }
 
     fn trims(&self, scores: &mut Scores) {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use roce_model::text::escape_json;
 use roce_pipeline::ListedFrame;
+use roce_wire::transport::mrc;
 use roce_wire::{ExtendedHeaders, Roce};
 use serde_json::{Map, Value, json};
 
@@ -29,13 +30,15 @@ pub(super) fn line(frame: &ListedFrame<'_>, out: &mut impl Write) -> io::Result<
 /// Decoded fields of a packet.
 fn fields(roce: &Roce, object: &mut Map<String, Value>) {
     let has_ip = roce.carrier.has_ip();
+    // Headers of MRC, which are not decoded with the packet.
+    let headers = mrc::header_bytes(&roce.bth).and_then(|bytes| u32::try_from(bytes).ok());
     let fields = json!({
         "operation": roce.operation().to_string(),
         "source": roce.source.to_string(),
         "destination": roce.destination.to_string(),
         "destination_qpn": roce.bth.destination_qpn().value(),
         "psn": roce.bth.psn().value(),
-        "payload_bytes": roce.payload_bytes,
+        "payload_bytes": roce.payload_bytes.saturating_sub(headers.unwrap_or(0)),
         "message_bytes": roce.seen.has(ExtendedHeaders::RETH).then_some(roce.dma_length),
         "dscp": has_ip.then(|| roce.dscp()),
         "ecn": has_ip.then(|| roce.ecn() as u8),

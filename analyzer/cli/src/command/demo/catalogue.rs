@@ -34,6 +34,7 @@ pub(super) const LESSONS: &[(&str, &str)] = &[
     ("training", include_str!("lessons/training.toml")),
     ("late-rank", include_str!("lessons/late-rank.toml")),
     ("slow-link", include_str!("lessons/slow-link.toml")),
+    ("mrc-bad-path", include_str!("lessons/mrc-bad-path.toml")),
 ];
 
 /// All demos, in the order in which they are taught.

@@ -5,6 +5,7 @@ use roce_wire::{AethKind, Ecn, PauseKind, Psn, Roce};
 use serde::Deserialize;
 
 use super::frames::{DemoFrame, History, What};
+use super::mrc::{MrcPacket, SackContent};
 use crate::options::duration::parse_duration;
 
 /// Kind of frame.
@@ -27,6 +28,12 @@ pub(crate) enum Kind {
     Resume,
     /// A message of the connection manager.
     Management,
+    /// MRC: data.
+    Write,
+    /// MRC: a selective acknowledgement.
+    Sack,
+    /// MRC: a path is probed.
+    Probe,
 }
 
 /// The ECN field.
@@ -114,6 +121,14 @@ pub(crate) struct Find {
     pub(crate) from_psn: Option<String>,
     /// Least silence of its flow before it.
     pub(crate) silence: Option<String>,
+    /// MRC: true if its sender says that it has sent it before.
+    pub(crate) again: Option<bool>,
+    /// MRC: data or a probe on the path of that frame, which is its UDP source port.
+    pub(crate) path: Option<String>,
+    /// MRC: a SACK that shows the PSN of that frame as missing.
+    pub(crate) misses: Option<String>,
+    /// MRC: a SACK that this frame, data or a probe, has caused.
+    pub(crate) answers: Option<String>,
     /// Number among those, from 1.
     pub(crate) nth: Option<usize>,
     /// The last of them.
@@ -175,6 +190,9 @@ impl Find {
             &self.back,
             &self.psn,
             &self.from_psn,
+            &self.path,
+            &self.misses,
+            &self.answers,
         ]
         .into_iter()
         .flatten()
@@ -183,12 +201,39 @@ impl Find {
 
     fn holds(&self, frame: &DemoFrame, labels: &impl Labels) -> bool {
         self.file.is_none_or(|file| frame.file == file)
-            && self.kind.is_none_or(|kind| kind.is_of(&frame.what))
+            && self.kind.is_none_or(|kind| kind.is_of(frame))
             && self.time_fits(frame, labels)
+            && self.mrc_fits(frame, labels)
             && match frame.packet() {
                 Some(packet) => self.packet_fits(frame, packet, labels),
                 None => !self.is_about_packets(),
             }
+    }
+
+    /// True if the conditions about packets of MRC hold.
+    fn mrc_fits(&self, frame: &DemoFrame, labels: &impl Labels) -> bool {
+        let is_again = frame.mrc == Some(MrcPacket::Write { is_again: true });
+        let port = |frame: &DemoFrame| frame.packet().map(|packet| packet.udp_source_port);
+        let of_sack = |label: &Option<String>, fits: &dyn Fn(SackContent, &DemoFrame) -> bool| {
+            let Some(label) = label else { return true };
+            match (frame.mrc, labels.seen(label)) {
+                (Some(MrcPacket::Sack(sack)), Some(other)) => fits(sack, other),
+                _ => false,
+            }
+        };
+        let psn = |other: &DemoFrame| other.packet().map(|packet| packet.bth.psn());
+        self.again.is_none_or(|again| again == is_again)
+            && self
+                .path
+                .as_deref()
+                .is_none_or(|label| labels.seen(label).and_then(port) == port(frame))
+            && of_sack(&self.misses, &|sack, other| {
+                psn(other).is_some_and(|psn| sack.misses(psn))
+            })
+            && of_sack(&self.answers, &|sack, other| match other.mrc {
+                Some(MrcPacket::Probe { number }) => sack.answers(number),
+                _ => psn(other).is_some_and(|psn| sack.names(psn)),
+            })
     }
 
     /// True if a condition is one that only packets have.
@@ -287,8 +332,8 @@ fn is_from(psn: Psn, first: Psn) -> bool {
 }
 
 impl Kind {
-    fn is_of(self, what: &What) -> bool {
-        let packet = match what {
+    fn is_of(self, frame: &DemoFrame) -> bool {
+        let packet = match &frame.what {
             What::Packet(packet) => packet,
             What::Pause(pause) => {
                 let pauses = match pause.kind {
@@ -308,12 +353,15 @@ impl Kind {
             .has(roce_wire::ExtendedHeaders::AETH)
             .then(|| packet.aeth.kind());
         match self {
-            Self::Data => opcode.carries_data() && !Self::Management.is_of(what),
+            Self::Data => opcode.carries_data() && !Self::Management.is_of(frame),
             Self::Cnp => opcode.is_cnp(),
             Self::Ack => matches!(reply, Some(AethKind::Ack { .. })) && !opcode.is_read_response(),
             Self::Nak => matches!(reply, Some(AethKind::Nak(_))),
             Self::RnrNak => matches!(reply, Some(AethKind::RnrNak { .. })),
             Self::Management => packet.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES,
+            Self::Write => matches!(frame.mrc, Some(MrcPacket::Write { .. })),
+            Self::Sack => matches!(frame.mrc, Some(MrcPacket::Sack(_))),
+            Self::Probe => matches!(frame.mrc, Some(MrcPacket::Probe { .. })),
             Self::Pause | Self::Resume => false,
         }
     }

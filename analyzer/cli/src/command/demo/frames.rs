@@ -9,6 +9,8 @@ use roce_capture::{Options, Reader};
 use roce_model::{Span, Time};
 use roce_wire::{Address, Content, Pause, Psn, Qpn, Roce};
 
+use super::mrc::MrcPacket;
+
 /// Relation of a request packet's PSN to the highest one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum History {
@@ -42,6 +44,8 @@ pub(crate) struct DemoFrame {
     pub(crate) offset: Span,
     /// Kind of the frame.
     pub(crate) what: What,
+    /// What it is to MRC, if it is a packet of that.
+    pub(crate) mrc: Option<MrcPacket>,
     /// Its place among the requests of its flow.
     pub(crate) history: History,
     /// Silence of its flow before it; zero for its first packet.
@@ -124,7 +128,8 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<DemoFrame>> {
                 let Some(interface) = reader.interfaces().get(frame.interface as usize) else {
                     continue;
                 };
-                let decoded = roce_wire::decode(interface.link, batch.bytes(frame), frame.original);
+                let bytes = batch.bytes(frame);
+                let decoded = roce_wire::decode(interface.link, bytes, frame.original);
                 let what = match decoded.content {
                     Content::Roce(packet) => What::Packet(packet),
                     Content::Pause(pause) => What::Pause(pause),
@@ -136,6 +141,7 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<DemoFrame>> {
                     time: frame.time,
                     offset: frame.time.since(first),
                     what,
+                    mrc: None,
                     history: History::InOrder,
                     silence: Span(0),
                     is_repeated: false,
@@ -143,6 +149,8 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<DemoFrame>> {
                     behind_time: Span(0),
                 };
                 if let What::Packet(packet) = what {
+                    let headers = bytes.get(usize::from(packet.bth_offset)..);
+                    seen.mrc = headers.and_then(|headers| MrcPacket::read(&packet.bth, headers));
                     let place = follow(&mut flows, &packet, frame.time);
                     seen.history = place.history;
                     seen.silence = place.silence;
@@ -229,7 +237,7 @@ impl DemoFrame {
             packet.source,
             packet.destination,
             bth.destination_qpn(),
-            bth.opcode(),
+            packet.operation(),
             reply.unwrap_or_default(),
             psn.unwrap_or_default(),
             packet.ecn(),

@@ -3,6 +3,8 @@
 //! Counts agree when they are equal for every flow, not only in their sum. Facts that a tap could not
 //! see are left out.
 
+mod mrc;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::text::port_name;
@@ -79,10 +81,14 @@ impl Agreement {
 /// All lines of a demo.
 pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     let mut lines: Vec<VerdictLine> = copies(truth, concluded).into_iter().collect();
-    lines.extend(counts(truth, concluded));
+    // Of MRC the truth has connections, and no flows.
+    if truth.mrc.is_empty() {
+        lines.extend(counts(truth, concluded));
+    }
     lines.extend(holes(truth, concluded));
     lines.extend(reordering(truth, concluded));
     lines.extend(runs(truth, concluded));
+    lines.extend(mrc::connections(truth, concluded));
     lines.extend(pairs(truth, concluded));
     lines.extend(pauses(truth, concluded));
     lines.extend(pause_roots(lesson, truth, concluded));

@@ -42,16 +42,19 @@ impl Connection {
         let named = cumulative.saturating_add_signed(i64::from(sack.named));
         let named = (!sack.answers_probe).then_some(named);
         let sending = named.and_then(|named| self.sending_of(named, stamp));
-        if let Some(sending) = sending {
-            if let Some(entropy) = sack.entropy {
-                self.paths.learn(sending.path, entropy);
-            }
-            self.sample(sending, seen.tap, now);
+        if let (Some(sending), Some(entropy)) = (sending, sack.entropy) {
+            self.paths.learn(sending.path, entropy);
         }
         let at = match sack.entropy {
             Some(entropy) => Some(self.paths.named(entropy)),
             None => sending.map(|sending| sending.path),
         };
+        let on_path = || self.sending_on(named?, sack.entropy.and(at)?);
+        let named_sending = sending.or_else(on_path);
+        if let Some(sending) = named_sending {
+            self.sample(sending, seen.tap, now);
+        }
+        let age = self.age_of_sack(named_sending, now);
         if let Some(path) = at.and_then(|at| self.paths.get_mut(at)) {
             path.sacks += 1;
             path.marked += u64::from(sack.advice == SKIP);
@@ -70,7 +73,9 @@ impl Connection {
             self.arrive(named, true, now);
         }
         let first = cumulative.saturating_add_signed(i64::from(sack.offset));
-        let holes = self.bitmap(first, sack.bitmap, now);
+        let made = Time(now.0.saturating_sub(age.0));
+        let holes = self.bitmap(first, sack.bitmap, (now, made));
+        self.note_missing(cumulative, (first, sack), made);
         self.stop_waiting(now, events);
         self.last_sack = Some(now);
         SeenMrc {
@@ -79,6 +84,15 @@ impl Connection {
             penalty,
             ..SeenMrc::default()
         }
+    }
+
+    /// How much older a SACK may be than the fastest one: by so much the round trip that it ends is longer than the shortest one.
+    fn age_of_sack(&self, named: Option<Transmission>, now: Time) -> Span {
+        let trip = named.map_or(self.longest, |sending| now.since(sending.time));
+        Span(
+            trip.0
+                .saturating_sub(self.shortest.map_or(trip.0, |shortest| shortest.0)),
+        )
     }
 
     /// An acknowledgement of messages, which complete in their order: everything up to its PSN arrived. A NAK ends the connection.
@@ -94,6 +108,24 @@ impl Connection {
             }
             KIND => self.failed_at = Some(seen.time),
             _ => {}
+        }
+    }
+
+    /// Notes that the first packet behind the cumulative one had not arrived. The answer to a probe says that of all packets that it
+    /// speaks of, also of those above the last one that arrived.
+    fn note_missing(&mut self, cumulative: u64, (first, sack): (u64, &MrcSack), now: Time) {
+        self.is_missing(cumulative.saturating_add(1), now);
+        let mut open = if sack.answers_probe { !sack.bitmap } else { 0 };
+        while open != 0 {
+            self.is_missing(first.saturating_add(open.trailing_zeros().into()), now);
+            open &= open - 1;
+        }
+    }
+
+    fn is_missing(&mut self, position: u64, now: Time) {
+        let slot = self.sent.get_mut(position);
+        if let Some(slot) = slot.filter(|slot| !slot.flags.has(SlotFlags::ARRIVED)) {
+            slot.missing = slot.missing.max(Some(now));
         }
     }
 
@@ -126,6 +158,16 @@ impl Connection {
             .find(|sending| sending.stamp == stamp)
     }
 
+    /// The sending of a packet on a path, if only one of the latest two went there.
+    fn sending_on(&self, position: u64, path: u16) -> Option<Transmission> {
+        let slot = self.sent.get(position)?;
+        let mut on_path = [slot.sent, slot.before]
+            .into_iter()
+            .flatten()
+            .filter(|sending| sending.path == path);
+        on_path.next().filter(|_| on_path.next().is_none())
+    }
+
     fn sample(&mut self, sending: Transmission, tap: TapId, now: Time) {
         let time = now.since(sending.time);
         if sending.tap != tap || time == Span(0) {
@@ -134,7 +176,7 @@ impl Connection {
         self.longest = self.longest.max(time);
         self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
         if let Some(path) = self.paths.get_mut(sending.path) {
-            path.sample(time);
+            self.spread = self.spread.max(path.sample(time));
         }
     }
 
@@ -164,15 +206,20 @@ impl Connection {
         // A refused packet came again on another way, which was not captured.
         let sent = slot.sent.filter(|_| slot.refused.is_none());
         self.counts.reordered += u64::from(filled_alone);
+        let is_first = !slot.flags.has(SlotFlags::AGAIN);
         self.answer_unnamed(position, is_sack, now);
         self.sent.settle(position);
         if let Some(sending) = sent {
             self.count_arrival(position, sending, now);
+            if let Some(path) = self.paths.get_mut(sending.path).filter(|_| is_first) {
+                let time = now.since(sending.time);
+                path.within = Some(path.within.map_or(time, |within| within.min(time)));
+            }
         }
     }
 
-    /// The bitmap of a SACK; gives the number of new holes. A bit that the bitmap before had is known.
-    fn bitmap(&mut self, first: u64, bitmap: u64, now: Time) -> u32 {
+    /// The bitmap of a SACK that is heard and was made at these times; gives the number of new holes. A bit that the bitmap before had is known.
+    fn bitmap(&mut self, first: u64, bitmap: u64, (now, made): (Time, Time)) -> u32 {
         let (known_first, known) = self.bitmap;
         let shift = first.checked_sub(known_first).filter(|shift| *shift < BITS);
         let mut fresh = bitmap & !shift.map_or(0, |shift| known >> shift);
@@ -199,6 +246,7 @@ impl Connection {
                 new_holes += u32::from(!slot.flags.has(SlotFlags::WAS_HOLE));
                 slot.flags.set(SlotFlags::WAS_HOLE, true);
                 slot.flags.set(SlotFlags::IS_HOLE, true);
+                slot.missing = slot.missing.max(Some(made));
             }
         }
         new_holes
@@ -246,6 +294,7 @@ impl Connection {
         if reason == MISSED {
             slot.flags.set(SlotFlags::WAS_HOLE, true);
             slot.flags.set(SlotFlags::IS_HOLE, true);
+            slot.missing = slot.missing.max(Some(seen.time));
             return SeenMrc::default();
         }
         let is_first = is_earlier || slot.refused.is_none();

@@ -1,6 +1,7 @@
-//! Packets that were sent again after a hole or a silence. They may have been lost, or only overtaken: the answer to the retransmission
-//! decides. A responder answers a retransmission at once, by a SACK that names it (OCP-MRC-1.0, 7.5.2); where another SACK acknowledged
-//! the packet before, an earlier sending had arrived. Where the answer comes sooner than the longest round trip, nothing decides.
+//! Packets that were sent again after a hole or a silence. They may have been lost, or only overtaken. An answer proves the loss that shows
+//! the packet as missing when its sending is older than round trips on its path are. A responder answers a retransmission at once, by a SACK that
+//! names it (OCP-MRC-1.0, 7.5.2); where another SACK acknowledged the packet before, or one names an earlier sending, that had arrived.
+//! Of all others nothing shows if they were lost: they are counted as undecided.
 
 use roce_model::{EventKind, EventRow, Span, Time};
 
@@ -14,6 +15,14 @@ const MAX_WAITING: usize = 512;
 const MIN_SACKS: u64 = 20;
 /// A loss is certain after this many of the longest round trips: until then paths show how long theirs take.
 const PATIENCE: u64 = 8;
+
+/// A packet that takes longer than all others of its path by so many times of what those differ was lost: what was measured is a sample, and the
+/// next one may take longer. Many samples come close to the longest time.
+const MARGIN: u64 = 2;
+const MARGIN_OF_MANY: u64 = 1;
+/// Round trips of a path by which it is known how much they differ, and those that are many. Of fewer the differences on other paths count.
+const SOME_SAMPLES: u64 = 8;
+const MANY_SAMPLES: u64 = 32;
 
 /// The sending of a packet that an answer names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +77,8 @@ impl Connection {
             position,
             before: slot.before,
             latest,
+            missing: slot.missing,
+            payload: slot.payload,
             since: now,
         });
     }
@@ -75,7 +86,7 @@ impl Connection {
     /// A SACK names a packet that was sent again: by the stamp that it reflects, or by its path.
     pub(super) fn name(&mut self, position: u64, by: (Option<u16>, Option<u16>), now: Time) {
         let Some(slot) = self.sent.get(position).copied() else {
-            return;
+            return self.name_forgotten(position, by, now);
         };
         let Some(latest) = slot.sent.filter(|_| slot.flags.has(SlotFlags::AGAIN)) else {
             return;
@@ -84,15 +95,42 @@ impl Connection {
         let named = which(&slot, by.0, by.1);
         if named == NamedSending::Earlier {
             if !slot.flags.has(SlotFlags::SPURIOUS) && slot.refused.is_none() {
-                self.was_needless(position, after);
+                let arrived = self.sending_named(position, by.0, by.1);
+                self.was_needless(position, arrived, after);
             }
         } else if slot.flags.has(SlotFlags::UNDECIDED) {
             let is_early = named == NamedSending::Unknown && self.is_too_soon(after);
-            if is_early || slot.flags.has(SlotFlags::ANSWERED) {
-                self.was_needless(position, after);
+            let is_acknowledged = slot.flags.has(SlotFlags::ANSWERED)
+                && !slot
+                    .before
+                    .is_some_and(|before| self.is_proven_lost(before, slot.missing));
+            if is_early || is_acknowledged {
+                self.was_needless(position, None, after);
             } else {
                 self.wait_for_certainty(position, now);
             }
+        }
+    }
+
+    /// A SACK names a packet so late that its place is another's: where its loss is likely, that may be the sending in doubt.
+    fn name_forgotten(&mut self, position: u64, by: (Option<u16>, Option<u16>), now: Time) {
+        if let Some((_, highest)) = self.range.filter(|(lowest, _)| position >= *lowest) {
+            self.sent.reach(highest.saturating_sub(position));
+        }
+        let all = self.waiting.iter().chain(&self.held);
+        let found = all.rev().find(|waiting| waiting.position == position).copied();
+        let Some(waiting) = found else { return };
+        let slot = Slot {
+            sent: Some(waiting.latest),
+            before: waiting.before,
+            ..Slot::default()
+        };
+        let arrived = self.sending_named(position, by.0, by.1);
+        if arrived.is_some() && which(&slot, by.0, by.1) == NamedSending::Earlier {
+            self.take_back(position, waiting.latest.time, arrived);
+            self.counts.spurious += 1;
+            self.counts.spurious_bytes += u64::from(waiting.payload);
+            self.skew = self.skew.max(Some(now.since(waiting.latest.time)));
         }
     }
 
@@ -108,7 +146,7 @@ impl Connection {
         slot.flags.set(SlotFlags::ANSWERED, is_sack && !is_named);
         let after = now.since(latest.time);
         if self.is_too_soon(after) {
-            self.was_needless(position, after);
+            self.was_needless(position, None, after);
         } else {
             self.wait_for_certainty(position, now);
         }
@@ -118,7 +156,7 @@ impl Connection {
     pub(super) fn came_late(&mut self, position: u64, now: Time) {
         let slot = self.sent.get(position).copied().unwrap_or_default();
         if let Some(latest) = slot.sent.filter(|_| slot.flags.has(SlotFlags::UNDECIDED)) {
-            self.was_needless(position, now.since(latest.time));
+            self.was_needless(position, None, now.since(latest.time));
         }
     }
 
@@ -130,7 +168,8 @@ impl Connection {
         let is_earlier =
             slot.flags.has(SlotFlags::AGAIN) && which(slot, stamp, path) == NamedSending::Earlier;
         if is_earlier {
-            self.withdraw(position);
+            let trimmed = self.sending_named(position, stamp, path);
+            self.withdraw(position, trimmed);
         }
         is_earlier
     }
@@ -141,12 +180,31 @@ impl Connection {
         knows_times && self.shortest.is_some_and(|shortest| after < shortest)
     }
 
-    /// True if the sending in doubt would have been answered in time, had it arrived.
-    fn had_time(&self, waiting: &WaitingPacket) -> bool {
-        let longest = self.longest;
-        waiting
-            .before
-            .is_none_or(|before| waiting.since.since(before.time) >= longest)
+    /// True if an answer shows a packet as missing when it was older than round trips on its path are, with a margin.
+    fn is_proven_lost(&self, sending: Transmission, missing: Option<Time>) -> bool {
+        let Some(age) = missing.map(|missing| missing.since(sending.time).0) else {
+            return false;
+        };
+        let Some(path) = self.paths.list.get(usize::from(sending.path)) else {
+            return age >= PATIENCE * self.longest.0;
+        };
+        let own = path.longest.0.saturating_sub(path.shortest.0);
+        match (path.samples, path.within) {
+            (MANY_SAMPLES.., _) => age > path.longest.0 + MARGIN_OF_MANY * own,
+            (SOME_SAMPLES.., _) => age > path.longest.0 + MARGIN * own,
+            (1.., _) => age > path.longest.0 + MARGIN * self.spread.0,
+            // No SACK names a packet of it, and one came in less than this time.
+            (0, Some(within)) => age > within.0 + (MARGIN + 1) * self.spread.0,
+            // It may be slower than all that were measured, unless its probe was not answered.
+            (0, None) => age >= self.longest.0 && path.unanswered > 0 || age >= PATIENCE * self.longest.0,
+        }
+    }
+
+    /// True if more answers may prove a loss.
+    fn may_be_proven(&self, sending: Transmission, missing: Option<Time>) -> bool {
+        let path = self.paths.list.get(usize::from(sending.path));
+        let known = path.and_then(|path| Some(path.longest).filter(|_| path.samples > 0).or(path.within));
+        missing.is_some_and(|missing| missing.since(sending.time) >= known.unwrap_or(self.longest))
     }
 
     /// Decides about those that have waited long enough.
@@ -162,16 +220,34 @@ impl Connection {
             {
                 slot.flags.set(SlotFlags::UNDECIDED, false);
             }
-            // Where a path takes longer, the packet may have come behind its retransmission, and nothing has to say so.
-            if self.had_time(&oldest) {
+            // Where a path takes longer, the packet may have come behind its retransmission, and nothing has to say so. What a tap at the
+            // receiver has not seen did not come there.
+            let is_proven = |before| self.is_proven_lost(before, oldest.missing);
+            let may_be = |before| self.may_be_proven(before, oldest.missing);
+            if oldest.before.is_none_or(is_proven) {
                 self.lose(&oldest, now, events);
+            } else if oldest.before.is_some_and(may_be) && self.held.len() < MAX_WAITING {
+                self.held.push(oldest);
+            } else {
+                self.counts.undecided += 1;
             }
         }
     }
 
-    /// Decides what is left at the end.
+    /// Decides what is left at the end, when it is known which paths were measured and which probes were not answered.
     pub(in crate::mrc) fn stop_all_waiting(&mut self, events: &mut Vec<EventRow>) {
         self.stop_waiting(Time(u64::MAX), events);
+        self.close_probes();
+        for held in core::mem::take(&mut self.held) {
+            if held
+                .before
+                .is_some_and(|before| self.is_proven_lost(before, held.missing))
+            {
+                self.lose(&held, self.last, events);
+            } else {
+                self.counts.undecided += 1;
+            }
+        }
     }
 
     /// The sending in doubt was lost.
@@ -194,25 +270,55 @@ impl Connection {
         });
     }
 
-    /// The sending before the latest one had arrived, as an answer shows some time after that.
-    fn was_needless(&mut self, position: u64, after: Span) {
-        self.withdraw(position);
+    /// A sending before the latest one had arrived, as an answer shows some time after that: the one that is given, or nothing says which.
+    fn was_needless(&mut self, position: u64, arrived: Option<Transmission>, after: Span) {
+        self.withdraw(position, arrived);
         let payload = self.sent.get(position).map_or(0, |slot| slot.payload);
         self.note_spurious(position, payload.into());
         self.skew = self.skew.max(Some(after));
     }
 
-    /// The doubt about the sending before the latest one is gone.
-    fn withdraw(&mut self, position: u64) {
+    /// The doubt about a sending that came is gone: the one that is given, or that before the latest one. Of a packet that was lost twice the
+    /// other loss remains.
+    fn withdraw(&mut self, position: u64, came: Option<Transmission>) {
         let Some(slot) = self.sent.get_mut(position) else {
             return;
         };
-        let waits = slot.flags.has(SlotFlags::UNDECIDED) && slot.flags.has(SlotFlags::WAITS);
-        slot.flags.set(SlotFlags::UNDECIDED, false);
-        let waiting = &mut self.waiting;
-        let at = waiting.iter().rposition(|waiting| waiting.position == position);
-        if let Some(at) = at.filter(|_| waits) {
-            waiting.remove(at);
+        let before = slot.before.map(|before| before.time);
+        if came.is_none_or(|came| Some(came.time) == before) {
+            slot.flags.set(SlotFlags::UNDECIDED, false);
         }
+        if let Some(latest) = slot.sent {
+            self.take_back(position, latest.time, came);
+        }
+    }
+
+    /// Takes back the likely loss of a sending that came, or of that before the latest one. Of sendings that were not captured nothing says which
+    /// of them came.
+    fn take_back(&mut self, position: u64, latest: Time, came: Option<Transmission>) {
+        let is_other = |waiting: &WaitingPacket| {
+            waiting.position != position
+                || waiting.before.is_some_and(|before| match came {
+                    Some(came) => before.time != came.time,
+                    None => waiting.latest.time != latest,
+                })
+        };
+        self.waiting.retain(is_other);
+        self.held.retain(is_other);
+    }
+
+    /// The sending before the latest one that an answer names by a stamp, or else by a path.
+    fn sending_named(&self, position: u64, stamp: Option<u16>, path: Option<u16>) -> Option<Transmission> {
+        let all = self.waiting.iter().chain(&self.held);
+        let likely = all.rev().filter(|waiting| waiting.position == position);
+        let slot = self.sent.get(position);
+        let mut sendings = slot
+            .and_then(|slot| slot.before)
+            .into_iter()
+            .chain(likely.filter_map(|waiting| waiting.before));
+        sendings.find(|sending| match (stamp, sending.stamp) {
+            (Some(stamp), Some(known)) => stamp == known,
+            _ => path == Some(sending.path),
+        })
     }
 }

@@ -11,5 +11,8 @@ pub(super) struct WaitingPacket {
     /// The sending that is in doubt, if it was captured, and the next one.
     pub(super) before: Option<Transmission>,
     pub(super) latest: Transmission,
+    /// The latest time at which an answer showed it as missing.
+    pub(super) missing: Option<Time>,
+    pub(super) payload: u32,
     pub(super) since: Time,
 }

@@ -3,7 +3,7 @@
 use roce_capture::Direction;
 
 use crate::mrc::evs::Ev;
-use crate::mrc::log::Transmission;
+use crate::mrc::log::{HeardSack, Transmission};
 use crate::mrc::receiver::{Arrival, Sack};
 use crate::mrc::run::{Control, ControlMeaning, Event, MrcRun};
 use crate::mrc::steps::send::stamp;
@@ -81,6 +81,7 @@ impl MrcRun<'_> {
         });
         let meaning = ControlMeaning::Sack {
             pair,
+            made: self.now,
             sack,
             entropy,
             skip,
@@ -193,12 +194,14 @@ impl MrcRun<'_> {
         match control.meaning {
             ControlMeaning::Sack {
                 pair,
+                made,
                 sack,
                 entropy,
                 skip,
                 penalty,
                 probe,
             } => {
+                self.heard.push(HeardSack { pair, made, sack });
                 let own = &mut self.pairs[pair as usize];
                 own.sender.penalty = penalty;
                 let mut progress = own.sender.sack(&sack, entropy, self.now);

@@ -5,7 +5,7 @@ mod tap_names;
 
 use std::collections::BTreeMap;
 
-use crate::mrc::log::{Fate, Place, Transmission};
+use crate::mrc::log::{Fate, HeardSack, Place, Transmission};
 use crate::mrc::run::{MrcRun, Pair};
 use crate::record::observer;
 use crate::scenario::EvOrder;
@@ -106,28 +106,44 @@ fn connection(run: &MrcRun<'_>, number: u32, pair: &Pair, sent: &[&Transmission]
     };
     // The number of transmissions of each packet, and the first of them that arrived whole.
     let mut fates: BTreeMap<u64, PacketFate> = BTreeMap::new();
-    let mut longest = Picos::ZERO;
+    let heard: Vec<&HeardSack> = run.heard.iter().filter(|heard| heard.pair == number).collect();
     for sent in sent {
         let entry = fates.entry(sent.index).or_default();
         entry.last = sent.attempt;
         if let Fate::Arrived(time) = sent.fate {
             entry.arrived = entry.arrived.or(Some((sent.attempt, time)));
-            longest = longest.max(time.since(sent.time));
         }
     }
+    let longest = longest_ways(sent);
     for sent in sent {
         let fate = fates[&sent.index];
         let known = !pair.sender.outstanding.contains_key(&sent.index);
         let judged = JudgedSending {
             repaired: fate.last > sent.attempt && known,
-            shown: fate
-                .arrived
-                .is_none_or(|(_, time)| time >= sent.time.plus(longest)),
+            shown: longest.get(&sent.ev).is_some_and(|longest| {
+                let due = sent.time.plus(*longest);
+                heard
+                    .iter()
+                    .any(|heard| heard.made > due && heard.sack.misses(sent.index))
+            }),
             needed: fate.arrived.is_none_or(|(arrived, _)| arrived >= sent.attempt),
         };
         note(run, &mut connection, sent, judged);
     }
     connection
+}
+
+/// The longest time that a packet of each EV took from its port to the receiver, of those that arrived whole.
+fn longest_ways(sent: &[&Transmission]) -> BTreeMap<u32, Picos> {
+    let mut longest = BTreeMap::new();
+    for sent in sent {
+        if let Fate::Arrived(time) = sent.fate {
+            let way = time.since(sent.time);
+            let of_ev = longest.entry(sent.ev).or_insert(way);
+            *of_ev = way.max(*of_ev);
+        }
+    }
+    longest
 }
 
 /// All transmissions of one packet: the number of the last one, and the first one that arrived whole.

@@ -19,6 +19,8 @@ const MIN_SAMPLES: u64 = 20;
 /// A path is slow by this at least, in ns and as a share of the median.
 const SLOWER_NS: u64 = 2_000;
 const SLOWER: f64 = 0.3;
+/// Several paths that are slow share what is slow where they are one of so many or more: an adapter has eight ports at most.
+const SHARED: usize = 8;
 /// Packets that show how a connection uses its planes, and how far off an even share is too far.
 const MIN_PACKETS: u64 = 1_000;
 const UNEVEN: f64 = 0.2;
@@ -29,7 +31,7 @@ const BLOCK: usize = 4;
 fn name(path: &MrcPathRow) -> String {
     let entropy = path
         .ev
-        .map_or_else(|| format!("number {}", path.path), |ev| format!("0x{ev:08x}"));
+        .map_or_else(|| format!("number {}", path.path), |ev| format!("{ev:#x}"));
     match path.plane {
         Some(plane) => format!("path {entropy} of plane {plane}"),
         None => format!("path {entropy}"),
@@ -62,7 +64,7 @@ pub(super) fn dead<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
                 _ => ", and a probe of it was not answered",
             };
             let what = format!(
-                "{} lost {} of {}; the sender stopped to use it after {}{probe}",
+                "{} lost {} of {}; the sender left it after {}{probe}",
                 name(path),
                 path.lost,
                 counted(path.sent, "packet"),
@@ -73,6 +75,7 @@ pub(super) fn dead<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
             let mut hit = Hit::new(*of, path.lost, what)
                 .waited(price)
                 .with("ev", path.ev.unwrap_or_default().into())
+                .with("udp_source_port", path.udp_source_port.unwrap_or_default().into())
                 .with("lost", path.lost)
                 .with("sent", path.sent)
                 .with("probes_unanswered", path.probes_unanswered);
@@ -142,22 +145,30 @@ pub(super) fn marked<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
     hits
 }
 
-/// Paths whose packets take longer than those of the others.
+/// Paths whose packets take longer than those of the others: usually, and the fastest of them as well. What takes longer in a part of the
+/// time waits in a queue. Where many paths do, it is not a path that is slow, but what they share: a plane, the port of a host.
 pub(super) fn slow<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
     let mut hits = Vec::new();
     for of in all {
-        let known: Vec<(&MrcPathRow, u64)> = of
+        let known: Vec<(&MrcPathRow, u64, u64)> = of
             .paths
             .iter()
             .filter(|path| path.rtt_samples >= MIN_SAMPLES)
-            .filter_map(|path| Some((path, path.rtt_p50_ns?)))
+            .filter_map(|path| Some((path, path.rtt_p50_ns?, path.rtt_min_ns?)))
             .collect();
-        let usual = median(known.iter().map(|(_, time)| float(*time)).collect());
-        let limit = usual + (usual * SLOWER).max(float(SLOWER_NS));
         if known.len() < 3 {
             continue;
         }
-        for (path, time) in known.iter().filter(|(_, time)| float(*time) > limit) {
+        let usual = median(known.iter().map(|(_, time, _)| float(*time)).collect());
+        let fastest = median(known.iter().map(|(_, _, least)| float(*least)).collect());
+        let limit = (usual * SLOWER).max(float(SLOWER_NS));
+        let is_late = |(_, time, _): &&(&MrcPathRow, u64, u64)| float(*time) > usual + limit;
+        let late: Vec<_> = known.iter().filter(is_late).collect();
+        if late.len() > 1 && late.len() * SHARED >= known.len() {
+            continue;
+        }
+        let always = |(_, _, least): &&&(&MrcPathRow, u64, u64)| float(*least) > fastest + limit;
+        for (path, time, _) in late.iter().copied().filter(|path| always(&path)) {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -168,6 +179,7 @@ pub(super) fn slow<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
             hits.push(
                 Hit::new(*of, by, what)
                     .with("ev", path.ev.unwrap_or_default().into())
+                    .with("udp_source_port", path.udp_source_port.unwrap_or_default().into())
                     .with("slower_ns", by)
                     .with("rtt_p50_ns", *time)
                     .with("samples", path.rtt_samples),

@@ -220,20 +220,30 @@ fn marks_on_few_paths_are_uneven_load() {
 #[test]
 fn a_slow_path_is_slower_by_more_than_paths_differ() {
     let row = connection(0, 1);
-    let of = |p50: u64, samples: u64| {
+    let of = |slow: usize, p50: u64, least: u64, samples: u64| {
         run_with(std::slice::from_ref(&row), move |paths, _| {
-            (paths[7].rtt_p50_ns, paths[7].rtt_samples) = (Some(p50), samples);
+            for path in &mut *paths {
+                path.rtt_min_ns = Some(8_000);
+            }
+            for path in paths.iter_mut().rev().take(slow) {
+                (path.rtt_p50_ns, path.rtt_min_ns) = (Some(p50), Some(least));
+                path.rtt_samples = samples;
+            }
         })
     };
     // 30 % of 9 us are 2.7 us.
-    let run = of(14_000, 20);
+    let run = of(1, 14_000, 12_000, 20);
     assert!(
         fired(&run, "mrc.path.slow").summary.contains("5.00 us slower"),
         "{:?}",
         run.findings
     );
-    assert!(finding(&of(11_600, 20), "mrc.path.slow").is_none());
-    assert!(finding(&of(14_000, 19), "mrc.path.slow").is_none());
+    assert!(finding(&of(1, 11_600, 12_000, 20), "mrc.path.slow").is_none());
+    assert!(finding(&of(1, 14_000, 12_000, 19), "mrc.path.slow").is_none());
+    // A queue that is empty at times.
+    assert!(finding(&of(1, 14_000, 8_500, 20), "mrc.path.slow").is_none());
+    // Two of eight paths: those of a plane.
+    assert!(finding(&of(2, 14_000, 12_000, 20), "mrc.path.slow").is_none());
 }
 
 #[test]
