@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
-use cases::{CASES, FaultCase, PREPARED};
+use cases::{CASES, Fault, FaultCase, PREPARED};
 use judge::{End, INJECTED, judge};
 
 use crate::need;
@@ -75,14 +75,6 @@ enum FaultShare {
 const NO_DATASETS: &str = "this build cannot write datasets";
 /// Longest run, in seconds.
 const LONGEST: &str = "30";
-
-/// One failure to try: the n-th call of this name gives this error.
-struct Fault {
-    case: &'static FaultCase,
-    call: &'static str,
-    error: &'static str,
-    at: usize,
-}
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let (mut share, mut only) = (FaultShare::All, Vec::new());

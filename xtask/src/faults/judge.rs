@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Fault;
-use super::cases::FaultCase;
+use super::cases::{Fault, FaultCase};
 
 /// The mark of strace on a call that failed by its order.
 pub(super) const INJECTED: &str = "(INJECTED)";
@@ -86,7 +85,9 @@ fn of_success(fault: &Fault, good: &End, end: &End, injected: &str) -> Option<&'
 fn of_failure(fault: &Fault, good: &End, end: &End, injected: &str) -> Option<&'static str> {
     if end.code != Some(2) {
         Some("its exit code is not that of an error")
-    } else if !end.errors.lines().any(|line| line.starts_with("error: ")) {
+    } else if !end.errors.lines().any(|line| line.starts_with("error: "))
+        && !is_in_output(good, end, injected)
+    {
         Some("it fails, and no error is said")
     } else if !is_named(good, end, injected) {
         Some("it fails, and what failed is not named")
@@ -103,19 +104,25 @@ fn of_failure(fault: &Fault, good: &End, end: &End, injected: &str) -> Option<&'
 
 /// True if a message names what failed: the error by its text, or the file by the last part of its path.
 fn is_named(good: &End, end: &End, injected: &str) -> bool {
-    let cause = cause(injected);
-    let has_cause = |line: &&str| !cause.is_empty() && line.contains(cause);
-    let files = files(injected);
-    let has_file = |line: &&str| files.iter().any(|file| line.contains(file));
-    // Tables and reports fold their lines.
-    let words = |end: &End| {
-        let text = String::from_utf8_lossy(&end.output).into_owned();
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    news(&good.errors, &end.errors)
-        .iter()
-        .any(|line| has_cause(line) || has_file(line))
-        || !cause.is_empty() && words(end).contains(cause) && !words(good).contains(cause)
+    let names = names(injected);
+    let is_new = |line: &&str| names.iter().any(|name| line.contains(name));
+    news(&good.errors, &end.errors).iter().any(is_new) || is_in_output(good, end, injected)
+}
+
+/// True if the output names what failed, as the problems of a device or a host are, and the good one does not. Its lines are folded.
+fn is_in_output(good: &End, end: &End, injected: &str) -> bool {
+    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+    let output = |end: &End| squeezed(&String::from_utf8_lossy(&end.output));
+    let (good, end) = (output(good), output(end));
+    let names = names(injected);
+    let mut names = names.iter().map(|name| squeezed(name));
+    names.any(|name| end.contains(&name) && !good.contains(&name))
+}
+
+/// The text of the error and the names of the files in a line of strace.
+fn names(injected: &str) -> Vec<&str> {
+    let cause = Some(cause(injected)).filter(|cause| !cause.is_empty());
+    files(injected).into_iter().chain(cause).collect()
 }
 
 /// Lines that the good end does not have.
@@ -230,6 +237,7 @@ mod tests {
         for (code, output, errors, files) in [
             (2, "", "error: x: Input/output error (os error 5)", &[][..]),
             (2, "", "error: /in/rnr.pcap: it has vanished", &[]),
+            (2, "problems: /in/rnr.\n   pcap", "", &[]),
             (2, "", "error: rnr.pcap: it has vanished", whole),
             (0, "no", "warning: rnr.pcap: it has no times", whole),
             (0, "yes", "warning: x: Input/output error", whole),
