@@ -691,7 +691,9 @@ fn for_everybody(folder: &Path) -> PathBuf {
     let program = folder.join("roce-analyze");
     // A copy is written: a process that another test starts meanwhile holds it open, and it cannot be run.
     let built = env!("CARGO_BIN_EXE_roce-analyze");
-    fs::hard_link(built, &program).unwrap_or_else(|_| drop(fs::copy(built, &program).unwrap()));
+    fs::hard_link(built, &program).unwrap_or_else(|_| {
+        fs::copy(built, &program).unwrap();
+    });
     program
 }
 
