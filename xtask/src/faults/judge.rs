@@ -10,6 +10,8 @@ use super::cases::{Fault, FaultCase};
 
 /// The mark of strace on a call that failed by its order.
 pub(super) const INJECTED: &str = "(INJECTED)";
+/// The loader of a process that a command starts. It names the library in its own words.
+const LOADER: &str = "error while loading shared libraries: ";
 /// Shortest name of a file that a message can be recognised by, in bytes.
 const MIN_NAME: usize = 3;
 
@@ -105,7 +107,7 @@ fn of_failure(fault: &Fault, good: &End, end: &End, injected: &str) -> Option<&'
 /// True if a message names what failed: the error by its text, or the file by the last part of its path.
 fn is_named(good: &End, end: &End, injected: &str) -> bool {
     let names = names(injected);
-    let is_new = |line: &&str| names.iter().any(|name| line.contains(name));
+    let is_new = |line: &&str| line.contains(LOADER) || names.iter().any(|name| line.contains(name));
     news(&good.errors, &end.errors).iter().any(is_new) || is_in_output(good, end, injected)
 }
 
