@@ -2,13 +2,15 @@
 //! and vanish, and their age says so.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use roce_metrics::{
     COLLECTOR_AGE, COLLECTOR_DURATION, COLLECTOR_INTERVAL, COLLECTOR_SUCCESS, Exposition, Format, Label,
     SERIES_LEFT_OUT,
 };
 use roce_model::value_of;
+// The clock of the runtime: that of the system, but in simulated time.
+use tokio::time::Instant;
 
 use super::process::Process;
 use super::source::EndpointSource;

@@ -138,7 +138,8 @@ impl Endpoint {
         }
         let mut shared = SharedState::new(source, counts, self.users, self.tls, Limits::default());
         shared.receiver = self.receiver;
-        server::serve(self.listeners, shared, stop).await
+        server::serve(server::listening(self.listeners)?, Arc::new(shared), stop).await;
+        Ok(())
     }
 }
 

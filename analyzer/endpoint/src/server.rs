@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -152,6 +153,35 @@ impl Drop for Wait<'_> {
     }
 }
 
+/// A place where clients connect: a socket that listens, or that of a simulation.
+pub(super) trait Clients: Send + Sync + 'static {
+    /// A client's connection.
+    type Stream: ClientStream;
+
+    /// The next client.
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+/// A client's connection.
+pub(super) trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
+    /// Copies the next bytes, and leaves them there. Returns their number.
+    fn peeked(&self, bytes: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
+}
+
+impl Clients for tokio::net::TcpListener {
+    type Stream = tokio::net::TcpStream;
+
+    async fn accept(&self) -> io::Result<Self::Stream> {
+        Self::accept(self).await.map(|(stream, _)| stream)
+    }
+}
+
+impl ClientStream for tokio::net::TcpStream {
+    async fn peeked(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.peek(bytes).await
+    }
+}
+
 /// State that all connections share.
 pub(super) struct SharedState {
     source: Arc<dyn EndpointSource>,
@@ -185,31 +215,36 @@ impl SharedState {
     }
 }
 
-/// Answers on all listeners until `stop` is done.
+/// Listeners of the system, waited for by the runtime.
 ///
 /// # Errors
-/// The system does not let the listeners be waited for.
-pub(super) async fn serve(
-    listeners: Vec<TcpListener>,
-    shared: SharedState,
+/// The system does not let them be waited for.
+pub(super) fn listening(listeners: Vec<TcpListener>) -> io::Result<Vec<tokio::net::TcpListener>> {
+    listeners
+        .into_iter()
+        .map(tokio::net::TcpListener::from_std)
+        .collect()
+}
+
+/// Answers on all listeners until `stop` is done.
+pub(super) async fn serve<C: Clients>(
+    listeners: Vec<C>,
+    shared: Arc<SharedState>,
     stop: impl Future<Output = ()>,
-) -> anyhow::Result<()> {
-    let shared = Arc::new(shared);
+) {
     let places = Arc::new(Semaphore::new(shared.limits.connections));
     let mut listening = JoinSet::new();
     for listener in listeners {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
         listening.spawn(accept(listener, Arc::clone(&places), Arc::clone(&shared)));
     }
     stop.await;
-    Ok(())
 }
 
 /// Takes connections. Where there is no place, the one that has waited longest for its client ends: clients that are silent keep out none
 /// that asks. Those that wait for a place are in the kernel's queue and cost this process nothing.
-async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, shared: Arc<SharedState>) {
+async fn accept<C: Clients>(listener: C, places: Arc<Semaphore>, shared: Arc<SharedState>) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok(stream) = listener.accept().await else {
             // Out of file descriptors, or the client has gone.
             sleep(Duration::from_millis(100)).await;
             continue;
@@ -241,7 +276,7 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, share
 }
 
 /// Serves one connection to its end, behind a handshake where there is TLS.
-async fn encrypted(stream: tokio::net::TcpStream, shared: &Arc<SharedState>, wait: &Wait<'_>) {
+async fn encrypted<S: ClientStream>(stream: S, shared: &Arc<SharedState>, wait: &Wait<'_>) {
     let takes_calls = shared.receiver.is_some();
     let Some(tls) = &shared.tls else {
         if !takes_calls {
@@ -272,10 +307,10 @@ async fn encrypted(stream: tokio::net::TcpStream, shared: &Arc<SharedState>, wai
 
 /// True if a client begins with the preface of HTTP/2. Nothing is taken from the stream. No request of HTTP/1 begins with its first byte
 /// but `POST`, `PUT` and `PATCH`, whose second byte differs.
-async fn begins_with_preface(stream: &tokio::net::TcpStream) -> bool {
+async fn begins_with_preface(stream: &impl ClientStream) -> bool {
     let mut bytes = [0; grpc::PREFACE.len()];
     loop {
-        let count = stream.peek(&mut bytes).await.unwrap_or(0);
+        let count = stream.peeked(&mut bytes).await.unwrap_or(0);
         if count == 0 || !grpc::PREFACE.starts_with(&bytes[..count]) {
             return false;
         }
@@ -380,5 +415,7 @@ fn text(shared: &SharedState, format: Format) -> String {
     text
 }
 
+#[cfg(test)]
+mod simulated;
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,7 @@ mod ranks;
 mod recording;
 mod run;
 mod sample;
+pub mod seeds;
 mod sink;
 mod table;
 mod taps;

@@ -111,6 +111,14 @@ impl Error {
     }
 }
 
+/// An error with its causes, for a message that names its file already: without that name.
+pub(crate) fn reason(path: Option<&Path>, error: &dyn std::error::Error) -> String {
+    let text = text(error);
+    let own = path.map(|path| format!("{}: ", path.display()));
+    own.and_then(|own| Some(text.strip_prefix(&own)?.to_owned()))
+        .unwrap_or(text)
+}
+
 /// An error with its causes, on one line.
 pub(crate) fn text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -224,7 +224,8 @@ impl Sink for Folder {
         // for one, if this one is killed in between.
         self.directory.remove(DOCUMENT)?;
         self.dataset.publish()?;
-        self.document.publish()?;
-        Ok(self.page.publish()?)
+        self.page.publish()?;
+        // The last one: where it is, everything is.
+        Ok(self.document.publish()?)
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn sort(
             .unwrap_or_else(|error| {
                 let text = format!(
                     "it is taken for the last of the inputs: {}",
-                    crate::error::text(&error)
+                    crate::error::reason(path.map(PathBuf::as_path), &error)
                 );
                 warnings.push((number, text));
                 None

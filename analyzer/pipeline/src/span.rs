@@ -7,7 +7,7 @@ use roce_capture::Error;
 use roce_model::{Span, Time};
 
 use crate::align::look;
-use crate::error::text;
+use crate::error::reason;
 
 /// The widest bin, for captures of 250 ms and more, and where the length cannot be known: standard input, pipes, live runs.
 pub const WIDEST: Span = Span(1_000_000);
@@ -51,10 +51,8 @@ fn length(paths: &[PathBuf], warn: &mut dyn FnMut(&Path, &str)) -> Option<Span> 
             return None;
         }
         let found = times(path, long).unwrap_or_else(|error| {
-            warn(
-                path,
-                &format!("the width of bins does not follow from it: {}", text(&error)),
-            );
+            let why = reason(Some(path), &error);
+            warn(path, &format!("the width of bins does not follow from it: {why}"));
             None
         });
         let Some((begin, end)) = found else {
@@ -138,6 +136,7 @@ mod tests {
             "{warning}"
         );
         assert!(warning.ends_with("Input/output error (os error 5)"), "{warning}");
+        assert_eq!(warning.matches("/proc/self/mem").count(), 1, "{warning}");
     }
 
     #[test]

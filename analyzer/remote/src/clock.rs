@@ -1,9 +1,10 @@
 //! The distance of a host's clock from this one's, by round trips.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::link::now_ns;
 use crate::session::{Session, SessionLine};
 
 /// Round trips that are tried.
@@ -79,24 +80,19 @@ impl Offset {
     }
 }
 
-/// The time here, in nanoseconds since 1970.
-pub fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
 /// Measures a host's clock by a session whose script answers each line with `time=`.
 pub(crate) fn measure(session: &mut Session, patience: Duration) -> Option<Offset> {
     let mut all = Vec::new();
     for _ in 0..ROUND_TRIPS {
-        let (sent_ns, begun) = (now_ns(), Instant::now());
+        let (sent_ns, begun) = (session.machine.now_ns(), session.machine.now());
         if !session.say("time") {
             break;
         }
         let SessionLine::Text(line) = session.line(patience) else {
             break;
         };
-        let round_ns = i64::try_from(begun.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        let round = session.machine.now().duration_since(begun);
+        let round_ns = i64::try_from(round.as_nanos()).unwrap_or(i64::MAX);
         if let Some(there) = line.strip_prefix("time=").and_then(There::parse) {
             all.push(RoundTrip {
                 sent_ns,

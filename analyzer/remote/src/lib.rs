@@ -6,9 +6,11 @@
 
 pub mod clock;
 pub mod fleet;
+pub mod link;
 mod machine;
 #[cfg(feature = "nxapi")]
 mod nxapi;
+mod outcome;
 mod parallel;
 pub mod program;
 #[cfg(feature = "nxapi")]

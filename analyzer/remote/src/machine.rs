@@ -4,11 +4,13 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use roce_files::{Access, Directory};
 use roce_switches::inventory::{HostTarget, HypervisorTarget, SshSettings, SwitchTarget};
 
+use crate::link::Link;
+pub use crate::outcome::{CommandOutput, RemoteError};
 use crate::program::{self, EndedProgram, Failure, Limits};
 
 /// Address of this machine in an inventory.
@@ -20,64 +22,6 @@ const SSH_FAILED: i32 = 255;
 /// Exit code of a shell that does not find a command.
 const NOT_FOUND: i32 = 127;
 
-/// Why a command gave no result.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemoteError {
-    /// The program on this machine could not be started.
-    #[error("{program} cannot be started: {source}\nhint: ssh is in the package openssh-client")]
-    Start {
-        /// The program: `ssh` or `sh`.
-        program: String,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// The system has no thread for its output.
-    #[error("no thread for the output of a command: {0}")]
-    Thread(std::io::Error),
-    /// ssh could not connect.
-    #[error("ssh cannot connect: {0}")]
-    Unreachable(String),
-    /// The command took too long, and was ended.
-    #[error("no answer within {} s", .0.as_secs_f64())]
-    NoAnswer(Duration),
-    /// More bytes came than may come: the limit.
-    #[error("it sends more than the {0} bytes that it may send")]
-    TooMuch(u64),
-    /// Too few bytes came in a period: its length.
-    #[error("it sends too slowly: next to nothing in {} s", .0.as_secs_f64())]
-    TooSlow(Duration),
-    /// The machine has no such command.
-    #[error("the command is not installed there: {0}")]
-    NotFound(String),
-    /// The command failed.
-    #[error("the command failed there with exit code {code}: {text}")]
-    Failed {
-        /// Its exit code; 128 and the signal's number, if a signal ended it.
-        code: i32,
-        /// The last line of its standard error.
-        text: String,
-    },
-    /// The caller did not go on.
-    #[error("interrupted")]
-    Interrupted,
-    /// Bytes of a file cannot be read or written here.
-    #[error("a file cannot be read or written here: {0}")]
-    Sink(std::io::Error),
-    /// A text cannot be an argument of a command.
-    #[error("'{0}' cannot be an argument: it has a NUL character")]
-    Argument(String),
-}
-
-/// Output of a command that ended by itself.
-#[derive(Debug)]
-pub struct CommandOutput {
-    /// Standard output.
-    pub output: Vec<u8>,
-    /// Why it failed; `None`: it succeeded.
-    pub failure: Option<RemoteError>,
-}
-
 /// A machine on which commands are run.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -88,6 +32,8 @@ pub struct Machine {
     prefix: Option<String>,
     control: Option<PathBuf>,
     has_own_group: bool,
+    /// Its scripts go over this link, and not over ssh.
+    link: Option<Arc<dyn Link>>,
 }
 
 impl Machine {
@@ -124,7 +70,39 @@ impl Machine {
             ssh: Arc::clone(ssh),
             prefix: None,
             has_own_group: false,
+            link: None,
         }
+    }
+
+    /// A machine whose scripts go over another link than ssh: a simulated one.
+    pub fn over(name: &str, link: Arc<dyn Link>) -> Self {
+        Self {
+            link: Some(link),
+            ..Self::new(name, LOCAL, None, &Arc::default())
+        }
+    }
+
+    /// This moment, by a clock that nobody sets.
+    pub fn now(&self) -> Instant {
+        self.link().map_or_else(Instant::now, Link::now)
+    }
+
+    /// Nanoseconds since 1970, by this machine's clock.
+    pub fn now_ns(&self) -> i64 {
+        self.link().map_or_else(crate::link::now_ns, Link::now_ns)
+    }
+
+    /// Lets time pass.
+    pub fn sleep(&self, time: Duration) {
+        match self.link() {
+            Some(link) => link.sleep(time),
+            None => std::thread::sleep(time),
+        }
+    }
+
+    /// The link of its scripts, where it is not that of the system.
+    pub(crate) fn link(&self) -> Option<&dyn Link> {
+        self.link.as_deref()
     }
 
     /// The machine, whose commands are in process groups of their own: a signal of the terminal does not reach them.
@@ -208,7 +186,7 @@ impl Machine {
     /// # Errors
     /// If it cannot be run, fails, or takes too long.
     pub fn run(&self, script: &str, max_bytes: u64) -> Result<Vec<u8>, RemoteError> {
-        self.ended(self.shell(script)?, self.ssh.timeout, max_bytes)
+        self.run_within(script, self.ssh.timeout, max_bytes)
     }
 
     /// As [`run`](Self::run), with another limit of time.
@@ -221,7 +199,7 @@ impl Machine {
         patience: Duration,
         max_bytes: u64,
     ) -> Result<Vec<u8>, RemoteError> {
-        self.ended(self.shell(script)?, patience, max_bytes)
+        self.run_while(script, patience, max_bytes, &|| true)
     }
 
     /// As [`run_within`](Self::run_within), for as long as `goes_on` says so.
@@ -235,7 +213,7 @@ impl Machine {
         max_bytes: u64,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Vec<u8>, RemoteError> {
-        let said = self.heard(self.shell(script)?, patience, max_bytes, goes_on)?;
+        let said = self.heard_by(script, patience, max_bytes, goes_on)?;
         said.failure.map_or(Ok(said.output), Err)
     }
 
@@ -261,7 +239,20 @@ impl Machine {
     /// # Errors
     /// As those of [`said`](Self::said).
     pub fn said_by(&self, script: &str, max_bytes: u64) -> Result<CommandOutput, RemoteError> {
-        self.heard(self.shell(script)?, self.ssh.timeout, max_bytes, &|| true)
+        self.heard_by(script, self.ssh.timeout, max_bytes, &|| true)
+    }
+
+    fn heard_by(
+        &self,
+        script: &str,
+        patience: Duration,
+        max_bytes: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<CommandOutput, RemoteError> {
+        match self.link() {
+            Some(link) => link.run(script, patience, max_bytes, goes_on),
+            None => self.heard(self.shell(script)?, patience, max_bytes, goes_on),
+        }
     }
 
     fn ended(&self, command: Command, patience: Duration, max_bytes: u64) -> Result<Vec<u8>, RemoteError> {

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use roce_files::lines_of;
 
+pub use crate::link::SessionLine;
+use crate::link::{Script, ScriptBlock};
 use crate::machine::{Machine, RemoteError};
 use crate::program::EndedProgram;
 
@@ -30,17 +32,6 @@ const ASK: Duration = Duration::from_millis(100);
 /// Time for standard error behind the end of the child.
 const ERRORS_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The next line of a session.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SessionLine {
-    /// A line without its end. Bytes that are no UTF-8 are replaced.
-    Text(String),
-    /// None came in time.
-    Silence,
-    /// The script has closed its output.
-    Closed,
-}
-
 /// Bounds of what a script may send, and how slowly.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -57,11 +48,25 @@ pub struct Bounds {
 /// A running script. Dropped, ssh or the local shell is ended, which closes the script's standard input.
 #[derive(Debug)]
 pub struct Session {
+    pub(crate) machine: Machine,
+    script: Box<dyn Script>,
+}
+
+/// A script over ssh or the local shell.
+#[derive(Debug)]
+struct SystemScript {
     machine: Machine,
     child: Child,
     input: Option<ChildStdin>,
-    lines: Receiver<String>,
+    output: ScriptOutput,
     errors: Receiver<Vec<u8>>,
+}
+
+/// The output of a script, as another thread reads it.
+#[derive(Debug)]
+enum ScriptOutput {
+    Lines(Receiver<String>),
+    Blocks(Receiver<Vec<u8>>),
 }
 
 impl Machine {
@@ -70,19 +75,42 @@ impl Machine {
     /// # Errors
     /// If it cannot be started.
     pub fn session(&self, script: &str) -> Result<Session, RemoteError> {
-        let mut child = started(&mut self.shell(script)?, Stdio::piped())?;
-        let (sender, lines) = sync_channel(MAX_WAITING_LINES);
-        if let Some(pipe) = child.stdout.take() {
-            beside(&mut child, move || read_lines(pipe, &sender))?;
-        }
-        let errors = errors_of(&mut child)?;
+        let script = match self.link() {
+            Some(link) => link.start(script)?,
+            None => self.system_script(script, true)?,
+        };
         Ok(Session {
+            machine: self.clone(),
+            script,
+        })
+    }
+
+    /// Starts a script that is read by lines, with a standard input; or by blocks, without one.
+    fn system_script(&self, script: &str, has_lines: bool) -> Result<Box<dyn Script>, RemoteError> {
+        let input = if has_lines { Stdio::piped() } else { Stdio::null() };
+        let mut child = started(&mut self.shell(script)?, input)?;
+        let pipe = child.stdout.take();
+        let output = if has_lines {
+            let (sender, lines) = sync_channel(MAX_WAITING_LINES);
+            if let Some(pipe) = pipe {
+                beside(&mut child, move || read_lines(pipe, &sender))?;
+            }
+            ScriptOutput::Lines(lines)
+        } else {
+            let (sender, blocks) = sync_channel(MAX_WAITING_BLOCKS);
+            if let Some(pipe) = pipe {
+                beside(&mut child, move || read_blocks(pipe, &sender))?;
+            }
+            ScriptOutput::Blocks(blocks)
+        };
+        let errors = errors_of(&mut child)?;
+        Ok(Box::new(SystemScript {
             machine: self.clone(),
             input: child.stdin.take(),
             errors,
             child,
-            lines,
-        })
+            output,
+        }))
     }
 
     /// Copies the standard output of a script to `sink`, within `bounds`. Returns its number of bytes. `goes_on` is asked before each
@@ -98,23 +126,13 @@ impl Machine {
         bounds: Bounds,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<u64, RemoteError> {
-        let mut child = started(&mut self.shell(script)?, Stdio::null())?;
-        let errors = errors_of(&mut child)?;
-        let (sender, blocks) = sync_channel(MAX_WAITING_BLOCKS);
-        if let Some(pipe) = child.stdout.take() {
-            beside(&mut child, move || read_blocks(pipe, &sender))?;
-        }
-        let result = drain(&blocks, sink, bounds, goes_on);
-        match result {
-            Ok(bytes) => {
-                ended(self, &mut child, &errors, bounds.stall)?;
-                Ok(bytes)
-            }
-            Err(error) => {
-                end(&mut child);
-                Err(error)
-            }
-        }
+        let mut script = match self.link() {
+            Some(link) => link.start(script)?,
+            None => self.system_script(script, false)?,
+        };
+        let bytes = drain(self, script.as_mut(), sink, bounds, goes_on)?;
+        script.finish(bounds.stall)?;
+        Ok(bytes)
     }
 
     /// Gives a script the bytes of `source` as its standard input, and returns its output, up to 64 KiB. `goes_on` is asked ten times a
@@ -219,39 +237,42 @@ fn read_blocks(mut pipe: impl Read, sender: &SyncSender<Vec<u8>>) {
 }
 
 fn drain(
-    blocks: &Receiver<Vec<u8>>,
+    machine: &Machine,
+    script: &mut dyn Script,
     sink: &mut dyn Write,
     bounds: Bounds,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<u64, RemoteError> {
     let mut bytes = 0;
-    let mut heard = Instant::now();
+    let mut heard = machine.now();
     let (mut period, mut before) = (heard, 0);
     loop {
         if !goes_on() {
             return Err(RemoteError::Interrupted);
         }
-        match blocks.recv_timeout(ASK.min(bounds.stall)) {
-            Ok(block) => {
+        let block = script.block(ASK.min(bounds.stall));
+        let now = machine.now();
+        match block {
+            ScriptBlock::Bytes(block) => {
                 let sum = bytes + block.len() as u64;
                 if sum > bounds.bytes {
                     return Err(RemoteError::TooMuch(bounds.bytes));
                 }
                 sink.write_all(&block).map_err(RemoteError::Sink)?;
                 bytes = sum;
-                heard = Instant::now();
+                heard = now;
             }
-            Err(RecvTimeoutError::Timeout) if heard.elapsed() >= bounds.stall => {
+            ScriptBlock::Silence if now.duration_since(heard) >= bounds.stall => {
                 return Err(RemoteError::NoAnswer(bounds.stall));
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(bytes),
+            ScriptBlock::Silence => {}
+            ScriptBlock::Closed => return Ok(bytes),
         }
-        if period.elapsed() >= bounds.period {
+        if now.duration_since(period) >= bounds.period {
             if bytes - before < bounds.least {
                 return Err(RemoteError::TooSlow(bounds.period));
             }
-            (period, before) = (Instant::now(), bytes);
+            (period, before) = (now, bytes);
         }
     }
 }
@@ -335,26 +356,75 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-impl Session {
-    /// Writes a line to the script. False: it does not read any more.
-    pub fn say(&mut self, line: &str) -> bool {
+/// An item of a thread that reads; `silence` where none came in time; `closed` behind the last one.
+fn received<T, R>(
+    from: &Receiver<T>,
+    patience: Duration,
+    (some, silence, closed): (impl FnOnce(T) -> R, R, R),
+) -> R {
+    match from.recv_timeout(patience) {
+        Ok(item) => some(item),
+        Err(RecvTimeoutError::Timeout) => silence,
+        Err(RecvTimeoutError::Disconnected) => closed,
+    }
+}
+
+impl Script for SystemScript {
+    fn block(&mut self, patience: Duration) -> ScriptBlock {
+        let ScriptOutput::Blocks(blocks) = &self.output else {
+            return ScriptBlock::Closed;
+        };
+        let ways = (ScriptBlock::Bytes, ScriptBlock::Silence, ScriptBlock::Closed);
+        received(blocks, patience, ways)
+    }
+
+    fn line(&mut self, patience: Duration) -> SessionLine {
+        let ScriptOutput::Lines(lines) = &self.output else {
+            return SessionLine::Closed;
+        };
+        let ways = (SessionLine::Text, SessionLine::Silence, SessionLine::Closed);
+        received(lines, patience, ways)
+    }
+
+    fn say(&mut self, line: &str) -> bool {
         let input = self.input.as_mut();
         let line = format!("{line}\n");
         input.is_some_and(|input| input.write_all(line.as_bytes()).is_ok())
     }
 
-    /// Closes the script's standard input.
-    pub fn close_input(&mut self) {
+    fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// The script's next line.
-    pub fn line(&self, patience: Duration) -> SessionLine {
-        match self.lines.recv_timeout(patience) {
-            Ok(text) => SessionLine::Text(text),
-            Err(RecvTimeoutError::Timeout) => SessionLine::Silence,
-            Err(RecvTimeoutError::Disconnected) => SessionLine::Closed,
+    fn finish(&mut self, patience: Duration) -> Result<(), RemoteError> {
+        self.input = None;
+        ended(&self.machine, &mut self.child, &self.errors, patience)
+    }
+}
+
+impl Drop for SystemScript {
+    fn drop(&mut self) {
+        self.input = None;
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            end(&mut self.child);
         }
+    }
+}
+
+impl Session {
+    /// Writes a line to the script. False: it does not read any more.
+    pub fn say(&mut self, line: &str) -> bool {
+        self.script.say(line)
+    }
+
+    /// Closes the script's standard input.
+    pub fn close_input(&mut self) {
+        self.script.close_input();
+    }
+
+    /// The script's next line.
+    pub fn line(&mut self, patience: Duration) -> SessionLine {
+        self.script.line(patience)
     }
 
     /// Closes the script's standard input, and waits for its end.
@@ -362,18 +432,7 @@ impl Session {
     /// # Errors
     /// If it failed, the connection was lost, or it does not end.
     pub fn finish(mut self, patience: Duration) -> Result<(), RemoteError> {
-        self.input = None;
-        let machine = self.machine.clone();
-        ended(&machine, &mut self.child, &self.errors, patience)
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.input = None;
-        if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            end(&mut self.child);
-        }
+        self.script.finish(patience)
     }
 }
 

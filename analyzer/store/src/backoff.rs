@@ -24,10 +24,14 @@ impl Backoff {
 
     /// The next wait: between half of its step and the whole step.
     pub fn wait(&mut self) -> Duration {
+        // The standard library's hashes are seeded at random.
+        self.wait_by(u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(u32::MAX))
+    }
+
+    /// The next wait by a random number.
+    pub fn wait_by(&mut self, random: u32) -> Duration {
         let step = self.next.min(self.most);
         self.next = step.saturating_mul(2).min(self.most);
-        // The standard library's hashes are seeded at random.
-        let random = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(u32::MAX);
         let share = f64::from(random) / f64::from(u32::MAX);
         step.div_f64(2.0) + step.mul_f64(share / 2.0)
     }

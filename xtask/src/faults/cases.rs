@@ -14,6 +14,14 @@ pub(super) struct FaultCase {
     pub(super) is_live: bool,
 }
 
+/// One failure to try: the n-th call of this name gives this error.
+pub(super) struct Fault {
+    pub(super) case: &'static FaultCase,
+    pub(super) call: &'static str,
+    pub(super) error: &'static str,
+    pub(super) at: usize,
+}
+
 const fn reads(name: &'static str, words: &'static str) -> FaultCase {
     FaultCase {
         name,

@@ -11,6 +11,8 @@ mod prepare;
 mod run;
 mod table;
 mod targets;
+#[cfg(test)]
+mod tests;
 
 use std::process::ExitCode;
 

@@ -65,7 +65,9 @@ impl RunningEndpoint {
                 limits,
             );
             shared.receiver = endpoint.receiver;
-            runtime.block_on(serve(endpoint.listeners, shared, stop)).unwrap();
+            runtime.block_on(async {
+                serve(listening(endpoint.listeners).unwrap(), Arc::new(shared), stop).await;
+            });
         });
         is_ready.recv().unwrap();
         Self {

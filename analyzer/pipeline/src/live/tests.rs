@@ -2,7 +2,7 @@
 //!
 //! One seed is one world, in the time of its stamps: hours pass in milliseconds. Between two items that the analysis takes, the world adds
 //! what its devices see, so the queue, the order and the losses are the same in each run of a seed. Threads of the analysis run as the
-//! system schedules them, which may change no result. `ROCE_SEEDS` and `ROCE_FIRST_SEED` choose other seeds than the first 200.
+//! system schedules them, which may change no result.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::mpsc;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -20,6 +19,7 @@ use roce_capture::live::{Notes, Outlet};
 use roce_capture::{Batch, Direction, Frame, Options as ReaderOptions, Reader};
 use roce_files::FilePlace;
 use roce_model::random::{Random, stream};
+use roce_model::seeds::{LONGEST, below, each, once_in};
 use roce_model::{Columns as _, FlowRow, Progress, Sink, SinkError, TimelineColumns};
 use roce_wire::LinkType;
 
@@ -27,24 +27,10 @@ use super::*;
 use crate::packet_files::About;
 use crate::run::{Plan, Tick, run_live};
 
-/// Seeds of a test run.
-const SEEDS: u64 = 200;
-/// A world that takes longer hangs.
-const LONGEST: Duration = Duration::from_mins(1);
 /// 2020-01-01, in ns since the epoch: far from the time of day, by which a quiet stream goes on.
 const BEGIN: u64 = 1_577_836_800_000_000_000;
 /// Most frames that a device sees at once.
 const AT_ONCE: u64 = 40;
-
-/// A number below `limit`.
-fn below(random: &mut Random, limit: u64) -> u64 {
-    random.next_u64() % limit.max(1)
-}
-
-/// True once in `times`.
-fn once_in(random: &mut Random, times: u64) -> bool {
-    below(random, times) == 0
-}
 
 /// One thing that happens between two items of the stream.
 #[derive(Clone, Copy, Debug)]
@@ -539,27 +525,7 @@ fn kept(path: &Path, most: u64, found: ExpectedCounts) {
     }
 }
 
-/// Runs a world on a thread of its own, which has to end.
-fn run(seed: u64) {
-    let (sender, ended) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        live(seed);
-        // The test waits for it, unless it has given it up.
-        let _ = sender.send(());
-    });
-    let end = ended.recv_timeout(LONGEST);
-    assert_ne!(end, Err(mpsc::RecvTimeoutError::Timeout), "seed {seed}: it hangs");
-    assert!(thread.join().is_ok(), "seed {seed}: see above");
-}
-
 #[test]
 fn every_packet_of_a_live_run_is_counted_once_and_every_run_ends() {
-    let number = |name: &str, usual: u64| {
-        let text = std::env::var(name).ok();
-        text.map_or(usual, |text| text.parse().unwrap())
-    };
-    let first = number("ROCE_FIRST_SEED", 0);
-    for seed in first..first + number("ROCE_SEEDS", SEEDS) {
-        run(seed);
-    }
+    each(live);
 }

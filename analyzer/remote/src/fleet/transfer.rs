@@ -185,7 +185,7 @@ impl Transfer<'_> {
                 Ok(0) => return Err(short()),
                 Ok(_) => {}
                 Err(TransferError::Remote(error)) if self.tries < MAX_TRIES && is_passing(&error) => {
-                    std::thread::sleep(PAUSE);
+                    self.machine.sleep(PAUSE);
                 }
                 Err(error) => return Err(error),
             }

@@ -170,6 +170,12 @@ impl Capture {
         }
     }
 
+    /// Nothing is captured if one host cannot.
+    #[cfg(test)]
+    pub(super) fn is_all_or_none(&self) -> bool {
+        self.all_or_none
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         if let Some(folder) = &self.remote_folder {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+@-".contains(&byte);
@@ -226,7 +232,7 @@ pub(super) fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
 }
 
 /// Asks, captures, collects. Returns the number of warnings that were said of each host before its capture.
-fn run(
+pub(super) fn run(
     arguments: &Capture,
     targets: &[Target],
     book: &Book,

@@ -1,7 +1,7 @@
 //! Files that hosts have captured are fetched, counted and removed there.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use roce_model::text::clean;
 use roce_remote::fleet::manifest::{CountersRow, FileRow, HostRow, HostState, RunState};
@@ -38,7 +38,7 @@ pub(super) fn gather(book: &Book, targets: &[Option<Target>], interrupts: &Inter
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Without a thread the files come all the same, and nothing shows how far they are.
-        let _ = std::thread::Builder::new().spawn_scoped(scope, || show(book, &done, &is_over));
+        let shown = std::thread::Builder::new().spawn_scoped(scope, || show(book, &done, &is_over));
         each(&rows, MAX_AT_ONCE, |at, row| {
             if let (Some(Some(target)), Some(done), true) = (
                 targets.get(at),
@@ -49,6 +49,9 @@ pub(super) fn gather(book: &Book, targets: &[Option<Target>], interrupts: &Inter
             }
         });
         is_over.store(true, Ordering::Relaxed);
+        if let Ok(shown) = shown {
+            shown.thread().unpark();
+        }
     });
     book.change(|manifest| {
         let is_pending = manifest.hosts.iter().any(HostRow::is_pending);
@@ -64,7 +67,7 @@ pub(super) fn gather(book: &Book, targets: &[Option<Target>], interrupts: &Inter
 fn show(book: &Book, done: &[AtomicU64], is_over: &std::sync::atomic::AtomicBool) {
     let bar = bar(Some(0));
     while !is_over.load(Ordering::Relaxed) {
-        std::thread::sleep(EVERY);
+        std::thread::park_timeout(EVERY);
         book.settle();
         let rows = book.now().hosts;
         bar.set_length(
@@ -128,7 +131,7 @@ fn fetch(book: &Book, at: usize, target: &Target, done: &AtomicU64, interrupts: 
 
 /// Asks what a capture has left whose end was not seen. False: nothing is to be fetched yet.
 fn found(book: &Book, at: usize, target: &Target, place: &HostRunNames, interrupts: &Interrupts) -> bool {
-    let until = Instant::now() + SILENCE + Duration::from_secs(10);
+    let until = target.machine.now() + SILENCE + Duration::from_secs(10);
     loop {
         let report = match ask(&target.machine, place, &|| !interrupts.ends_all()) {
             Ok(report) => report,
@@ -148,13 +151,13 @@ fn found(book: &Book, at: usize, target: &Target, place: &HostRunNames, interrup
             book.host(at, |row| take(row, &report, &[]));
             return book.now().hosts.get(at).is_some_and(HostRow::is_pending);
         };
-        if interrupts.ends_all() || Instant::now() > until {
+        if interrupts.ends_all() || target.machine.now() > until {
             book.host(at, |row| {
                 row.error = Some(format!("it still captures: {}", taken(busy)));
             });
             return false;
         }
-        std::thread::sleep(PAUSE);
+        target.machine.sleep(PAUSE);
     }
 }
 

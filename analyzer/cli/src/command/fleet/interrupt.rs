@@ -35,7 +35,7 @@ impl Interrupts {
     }
 
     /// A signal has come. True: nothing more is to be fetched.
-    fn take(&self) -> bool {
+    pub(super) fn take(&self) -> bool {
         self.count.fetch_add(1, Ordering::Relaxed);
         if self.collects.load(Ordering::Relaxed) {
             self.ends_all.store(true, Ordering::Relaxed);

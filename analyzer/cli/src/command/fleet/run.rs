@@ -110,7 +110,7 @@ fn one(
     interrupts: &Interrupts,
     print: &dyn Fn(&str),
 ) -> Result<(), RemoteError> {
-    let session = target.machine.session(script)?;
+    let mut session = target.machine.session(script)?;
     let begun = Instant::now();
     let mut bytes = 0_u64;
     loop {

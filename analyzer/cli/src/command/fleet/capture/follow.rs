@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use roce_remote::SessionLine;
-use roce_remote::clock::now_ns;
 use roce_remote::fleet::manifest::HostState;
 use roce_remote::fleet::report::Report;
 use roce_remote::fleet::script::{BEAT, SILENCE};
@@ -67,14 +66,15 @@ pub(super) fn give_up(job: &Job<'_>, book: &Book, control: &Control<'_>, reason:
 /// Follows the script until it closes its output.
 fn watch(job: &Job<'_>, book: &Book, control: &Control<'_>, report: &mut Report) -> anyhow::Result<()> {
     let script = job.capture.script()?;
-    let mut session = job.target.machine.session(&script)?;
+    let machine = &job.target.machine;
+    let mut session = machine.session(&script)?;
     let length = job
         .capture
         .duration
         .map(|length| i64::try_from(length.as_nanos()).unwrap_or(i64::MAX));
     let end_ns = length.map(|length| job.start_ns.saturating_add(length).saturating_add(GRACE_NS));
     let mut closing: Option<Instant> = None;
-    let mut beat = Instant::now();
+    let mut beat = machine.now();
     loop {
         match session.line(LOOK) {
             SessionLine::Text(line) => {
@@ -90,17 +90,20 @@ fn watch(job: &Job<'_>, book: &Book, control: &Control<'_>, report: &mut Report)
             SessionLine::Silence => book.settle(),
             SessionLine::Closed => break,
         }
-        if beat.elapsed() >= BEAT {
-            beat = Instant::now();
+        let now = machine.now();
+        if now.duration_since(beat) >= BEAT {
+            beat = now;
             // A script that has ended its capture does not read any more.
             session.say(".");
         }
-        let is_late = end_ns.is_some_and(|end| now_ns() > end);
+        let is_late = end_ns.is_some_and(|end| machine.now_ns() > end);
         if closing.is_none() && (control.ends_captures() || is_late) {
             session.close_input();
-            closing = Some(Instant::now());
+            closing = Some(now);
         }
-        if closing.is_some_and(|since| since.elapsed() > END_PATIENCE) || control.interrupts.ends_all() {
+        if closing.is_some_and(|since| now.duration_since(since) > END_PATIENCE)
+            || control.interrupts.ends_all()
+        {
             anyhow::bail!("its end was not waited for");
         }
     }

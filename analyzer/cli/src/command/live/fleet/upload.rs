@@ -1,6 +1,7 @@
 //! The thread that takes parts to the store, the oldest first, each with its file of `run` last. It waits longer after each failure, and never holds
 //! up the capture: that parts do not fill the disk is the spool's concern.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,7 +24,58 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Messages to the thread that wait; a part that finds no room is seen with the one before.
 const MAX_MESSAGES: usize = 16;
 
+/// The place that parts are taken to, and time as it passes on the way: the system's, or that of a simulation.
+trait UploadTarget {
+    /// Makes a file the object `path`, whole or not at all, within `patience`.
+    ///
+    /// # Errors
+    /// The cause, and its text.
+    fn write(&self, path: &str, file: &File, patience: Duration) -> Result<(), (Cause, String)>;
+
+    /// Removes the object `path`, if there is one. False: it may be there.
+    fn remove(&self, path: &str, patience: Duration) -> bool;
+
+    /// This moment.
+    fn now(&self) -> Instant;
+
+    /// The wait behind a failure.
+    fn wait(&self, backoff: &mut Backoff) -> Duration;
+
+    /// The next news before a moment, or at any time.
+    fn news(&self, news: &Receiver<News>, until: Option<Instant>) -> Result<News, RecvTimeoutError>;
+}
+
+impl UploadTarget for Destination {
+    fn write(&self, path: &str, file: &File, patience: Duration) -> Result<(), (Cause, String)> {
+        Self::write(self, path, file, patience).map_err(|failure| (failure.cause, failure.to_string()))
+    }
+
+    fn remove(&self, path: &str, patience: Duration) -> bool {
+        Self::remove(self, path, patience).is_ok()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn wait(&self, backoff: &mut Backoff) -> Duration {
+        backoff.wait()
+    }
+
+    fn news(&self, news: &Receiver<News>, until: Option<Instant>) -> Result<News, RecvTimeoutError> {
+        let Some(until) = until else {
+            return news.recv().map_err(|_| RecvTimeoutError::Disconnected);
+        };
+        let next = news.recv_deadline(until);
+        if next == Err(RecvTimeoutError::Disconnected) {
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        }
+        next
+    }
+}
+
 /// News for the uploading thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum News {
     /// There is another part.
     Part,
@@ -51,15 +103,7 @@ impl Uploader {
     ) -> anyhow::Result<Self> {
         let (news, learns) = bounded(MAX_MESSAGES);
         let (ended, has_ended) = bounded(1);
-        let work = Work {
-            spool,
-            to,
-            counts,
-            end,
-            done: None,
-            is_failing: false,
-            backoff: Backoff::new(WAITS.0, WAITS.1),
-        };
+        let work = Work::new(spool, to, counts, end);
         let thread = std::thread::Builder::new()
             .name("upload".to_owned())
             .spawn(move || {
@@ -102,9 +146,9 @@ enum UploadFailure {
     With(Cause, String),
 }
 
-struct Work {
+struct Work<T> {
     spool: Arc<Spool>,
-    to: Destination,
+    to: T,
     counts: Arc<PartCounts>,
     end: Stop,
     /// The part that is being uploaded, and how many of its files are in the store.
@@ -113,26 +157,38 @@ struct Work {
     backoff: Backoff,
 }
 
-impl Work {
+impl<T: UploadTarget> Work<T> {
+    fn new(spool: Arc<Spool>, to: T, counts: Arc<PartCounts>, end: Stop) -> Self {
+        Self {
+            spool,
+            to,
+            counts,
+            end,
+            done: None,
+            is_failing: false,
+            backoff: Backoff::new(WAITS.0, WAITS.1),
+        }
+    }
+
     fn run(mut self, news: &Receiver<News>) {
         let mut until: Option<Instant> = None;
         loop {
+            self.learn(news, &mut until);
             let Some(part) = self.spool.oldest() else {
                 if until.is_some() {
                     return;
                 }
-                match news.recv() {
+                match self.to.news(news, None) {
                     Ok(News::Part) => {}
                     Ok(News::End(at)) => until = Some(at),
                     Err(_) => return,
                 }
                 continue;
             };
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            if until.is_some_and(|until| until <= self.to.now()) {
                 return;
             }
-            match self.upload(&part, left.unwrap_or(PATIENCE).min(PATIENCE)) {
+            match self.upload(&part, news, &mut until) {
                 Ok(()) => self.succeeded(),
                 Err(UploadFailure::Dropped) => self.forget(),
                 Err(UploadFailure::With(cause, text)) => {
@@ -157,29 +213,39 @@ impl Work {
 
     /// Waits for the next attempt; the end of the run makes it come at once, once.
     fn wait(&mut self, news: &Receiver<News>, until: &mut Option<Instant>) {
-        let mut next = Instant::now() + self.backoff.wait();
+        let mut next = self.to.now() + self.to.wait(&mut self.backoff);
         if let Some(until) = until {
             next = next.min(*until);
         }
         loop {
-            match news.recv_deadline(next) {
+            match self.to.news(news, Some(next)) {
                 Ok(News::Part) => {}
                 Ok(News::End(at)) => {
                     *until = Some(at);
                     self.backoff.reset();
                     return;
                 }
-                Err(RecvTimeoutError::Timeout) => return,
-                Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep(next.saturating_duration_since(Instant::now()));
-                    return;
-                }
+                Err(_) => return,
             }
         }
     }
 
-    /// Takes the files of a part to the store that are not there.
-    fn upload(&mut self, part: &Part, patience: Duration) -> Result<(), UploadFailure> {
+    /// Takes the news that are there.
+    fn learn(&self, news: &Receiver<News>, until: &mut Option<Instant>) {
+        while let Ok(next) = self.to.news(news, Some(self.to.now())) {
+            if let News::End(at) = next {
+                *until = Some(at);
+            }
+        }
+    }
+
+    /// Takes the files of a part to the store that are not there, each within [`PATIENCE`] and before the end of the run.
+    fn upload(
+        &mut self,
+        part: &Part,
+        news: &Receiver<News>,
+        until: &mut Option<Instant>,
+    ) -> Result<(), UploadFailure> {
         let files = self.spool.files(part);
         let done = match &self.done {
             Some((known, done)) if known == part => *done,
@@ -198,8 +264,11 @@ impl Work {
                     ));
                 }
             };
+            self.learn(news, until);
+            let left = until.map(|until| until.saturating_duration_since(self.to.now()));
+            let patience = left.unwrap_or(PATIENCE).min(PATIENCE);
             let written = self.to.write(path, &file, patience);
-            written.map_err(|failure| UploadFailure::With(failure.cause, failure.to_string()))?;
+            written.map_err(|(cause, text)| UploadFailure::With(cause, text))?;
             self.done = Some((part.clone(), place + 1));
         }
         match self.spool.uploaded(part) {
@@ -232,9 +301,15 @@ impl Work {
             // All of it was there before it was dropped here.
             return;
         }
-        for path in files.iter().take(done) {
-            // A file that stays there belongs to no part that exists.
-            let _ = self.to.remove(path, PATIENCE);
+        // The one behind those that are there may have come although its answer did not. `run` goes first: while it is there, readers need
+        // the others.
+        for path in files.iter().take(done + 1).rev() {
+            if !self.to.remove(path, PATIENCE) {
+                return;
+            }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
