@@ -424,11 +424,11 @@ fn fields(frame: &[u8]) -> Value {
     };
     let bytes = &frame[usize::from(roce.bth_offset)..];
     let bth: Bth = roce.bth;
-    let header = |length| &frame[usize::from(roce.bth_offset) - length..];
+    let header = |length: usize| &frame[usize::from(roce.bth_offset) - length..];
     let udp = Udp(header(Udp::BYTES).first_chunk().unwrap());
     let ip = Ipv6(header(Udp::BYTES + Ipv6::BYTES).first_chunk().unwrap());
     let mut fields = json!({
-        "opcode": bth.0[0], "dqp": bth.destination_qpn().value(), "psn": bth.psn().value(), "flow_label": ip.flow_label(),
+        "opcode": bth.0[0], "dqp": bth.destination_qpn().value(), "psn": bth.psn().value(), "flow_label": ip.flow_label() & 0xffff,
         "udp": {"src": roce.udp_source_port, "dst": udp.destination_port()},
     });
     let more = match mrc::parse(bytes).unwrap() {

@@ -185,7 +185,7 @@ pub(super) const PLANE_UNEVEN: Rule = Rule {
     id: "mrc.plane.uneven",
     title: "a plane carries more or less than its part",
     meaning: "All ports of a host should carry the same.",
-    method: "A plane's share is more than 20 % off an even one, over 1,000 packets or more, with SRv6 and without a port that is down.",
+    method: "A plane's share is more than 20 % off an even one, and by more than five standard deviations of a random choice, over 1,000 packets or more, with SRv6 and without a port that is down.",
     source: SOURCE,
     severity: Severity::Info,
     otherwise: "info at low confidence",

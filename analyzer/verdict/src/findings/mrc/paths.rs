@@ -16,6 +16,8 @@ const MIN_LOST: u64 = 2;
 const MARKED: f64 = 3.0;
 /// Samples of a path's time that tell it from others.
 const MIN_SAMPLES: u64 = 20;
+/// Samples of a path that show if others are as slow.
+const SOME_SAMPLES: u64 = 5;
 /// A path is slow by this at least, in ns and as a share of the median.
 const SLOWER_NS: u64 = 2_000;
 const SLOWER: f64 = 0.3;
@@ -24,6 +26,8 @@ const SHARED: usize = 8;
 /// Packets that show how a connection uses its planes, and how far off an even share is too far.
 const MIN_PACKETS: u64 = 1_000;
 const UNEVEN: f64 = 0.2;
+/// Standard deviations of a count of packets that chance does not reach, where each packet draws its plane.
+const NO_CHANCE: f64 = 5.0;
 /// Bytes of an SRv6 address before its switches, and of each switch (RFC 9800: a block of 32 bits, identifiers of 16).
 const BLOCK: usize = 4;
 
@@ -153,7 +157,7 @@ pub(super) fn slow<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
         let known: Vec<(&MrcPathRow, u64, u64)> = of
             .paths
             .iter()
-            .filter(|path| path.rtt_samples >= MIN_SAMPLES)
+            .filter(|path| path.rtt_samples >= SOME_SAMPLES)
             .filter_map(|path| Some((path, path.rtt_p50_ns?, path.rtt_min_ns?)))
             .collect();
         if known.len() < 3 {
@@ -167,8 +171,9 @@ pub(super) fn slow<'a>(all: &[MrcConnection<'a>]) -> Vec<Hit<'a>> {
         if late.len() > 1 && late.len() * SHARED >= known.len() {
             continue;
         }
-        let always = |(_, _, least): &&&(&MrcPathRow, u64, u64)| float(*least) > fastest + limit;
-        for (path, time, _) in late.iter().copied().filter(|path| always(&path)) {
+        let always = |(_, _, least): &&(&MrcPathRow, u64, u64)| float(*least) > fastest + limit;
+        let is_sure = |(path, ..): &&(&MrcPathRow, u64, u64)| path.rtt_samples >= MIN_SAMPLES;
+        for (path, time, _) in late.iter().copied().filter(is_sure).filter(always) {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -209,7 +214,9 @@ pub(super) fn uneven<'a>(all: &[MrcConnection<'a>], is_port_down: bool) -> Vec<H
         let Some((plane, part)) = planes.iter().max_by(|a, b| off(*a.1).total_cmp(&off(*b.1))) else {
             continue;
         };
-        if off(*part) <= UNEVEN {
+        let expected = float(sent) * even;
+        let by_chance = (float(*part) - expected).abs() <= NO_CHANCE * expected.sqrt();
+        if off(*part) <= UNEVEN || by_chance {
             continue;
         }
         let what = format!(

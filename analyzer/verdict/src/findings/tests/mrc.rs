@@ -242,8 +242,16 @@ fn a_slow_path_is_slower_by_more_than_paths_differ() {
     assert!(finding(&of(1, 14_000, 12_000, 19), "mrc.path.slow").is_none());
     // A queue that is empty at times.
     assert!(finding(&of(1, 14_000, 8_500, 20), "mrc.path.slow").is_none());
-    // Two of eight paths: those of a plane.
+    // Two of eight paths: those of a plane. One of them has fewer samples.
     assert!(finding(&of(2, 14_000, 12_000, 20), "mrc.path.slow").is_none());
+    let plane = run_with(std::slice::from_ref(&row), |paths, _| {
+        for (at, path) in paths.iter_mut().enumerate() {
+            path.rtt_min_ns = Some(if at < 6 { 8_000 } else { 12_000 });
+            path.rtt_p50_ns = Some(if at < 6 { 9_000 } else { 14_000 });
+        }
+        paths[7].rtt_samples = 10;
+    });
+    assert!(finding(&plane, "mrc.path.slow").is_none());
 }
 
 #[test]
@@ -270,6 +278,9 @@ fn planes_carry_even_parts() {
             .summary
             .contains("plane 0 carries 14 % instead of 25 %")
     );
+    // 280 of 1,480 are 19 %. A random choice of 370 comes as far (5 x 19), and one of 740 does not (5 x 27).
+    assert!(finding(&of(140, false, 1), "mrc.plane.uneven").is_none());
+    assert!(finding(&of(140, false, 2), "mrc.plane.uneven").is_some());
     // 360 of 1,560 are 23 %.
     assert!(finding(&of(180, false, 1), "mrc.plane.uneven").is_none());
     let run = of(100, true, 1);
