@@ -139,7 +139,7 @@ fn cause(injected: &str) -> &str {
     end.rsplit_once('(').map_or("", |(_, text)| text)
 }
 
-/// Last parts of the paths in a line of strace: texts in quotes, and those of open files, `3</tmp/a>`.
+/// Last parts of the paths in a line of strace, or the whole paths where those are short: texts in quotes, and those of open files, `3</tmp/a>`.
 fn files(injected: &str) -> Vec<&str> {
     let quoted = injected.split('"').skip(1).step_by(2);
     let open = injected
@@ -148,7 +148,10 @@ fn files(injected: &str) -> Vec<&str> {
         .filter_map(|rest| Some(rest.split_once('>')?.0));
     quoted
         .chain(open)
-        .filter_map(|path| path.trim_end_matches('/').rsplit('/').next())
+        .filter_map(|path| {
+            let name = path.trim_end_matches('/').rsplit('/').next()?;
+            Some(if name.len() >= MIN_NAME { name } else { path })
+        })
         .filter(|name| name.len() >= MIN_NAME)
         .collect()
 }
@@ -217,6 +220,7 @@ mod tests {
     fn a_line_of_strace_has_the_cause_and_the_file() {
         assert_eq!(cause(TRACE.trim_end()), "Input/output error");
         assert_eq!(files(TRACE), ["rnr.pcap"]);
+        assert_eq!(files("9 statx(AT_FDCWD, \"/in/b\", 0) = -1"), ["/in/b"]);
         let opened =
             "8 openat(5</var/out>, \"run.json\", O_RDONLY) = -1 EMFILE (Too many open files) (INJECTED)";
         assert_eq!(cause(opened), "Too many open files");

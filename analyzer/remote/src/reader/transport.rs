@@ -1,6 +1,7 @@
 //! Ways to ask a device: over ssh, and from a folder with recorded answers.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use roce_switches::device::{Answers, Form, Question, Reason, file_name};
@@ -134,7 +135,12 @@ impl Files {
             .flat_map(|name| [".json", ".txt", ".log", ""].map(|ending| format!("{name}{ending}")));
         for file in files {
             let path = self.folder.join(file);
-            if path.symlink_metadata().is_err() {
+            // A look that fails for another reason does not say that there is none.
+            let absent = [ErrorKind::NotFound, ErrorKind::InvalidFilename];
+            if path
+                .symlink_metadata()
+                .is_err_and(|error| absent.contains(&error.kind()))
+            {
                 continue;
             }
             let text = roce_files::read_text(&path, MAX_ANSWER_BYTES)

@@ -358,7 +358,7 @@ impl SimulatedHost {
             let length = if is_capture && number == 2 { 5_000 } else { 0 };
             pieces.push_back((step(delay + length), Piece::Line(line)));
         }
-        for block in bytes.chunks(1 + usize::try_from(self.draw(9_000)).unwrap()) {
+        for block in bytes.chunks(256 + usize::try_from(self.draw(9_000)).unwrap()) {
             pieces.push_back((step(delay), Piece::Bytes(block.to_vec())));
         }
         if manner == Manner::Flood && !bytes.is_empty() {
