@@ -243,6 +243,23 @@ impl<'a> Fields<'a> {
         (is_name && is_one).then_some(name)
     }
 
+    /// The device of a line of the kernel: its PCI address, a controller of NVMe, or a host of SCSI.
+    pub(super) fn device(self) -> Option<&'a str> {
+        let is_numbered = |word: &str, name: &str| {
+            let digits = word.strip_prefix(name).unwrap_or_default();
+            !digits.is_empty() && digits.len() <= 6 && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let words = self.text.split(' ').map(|word| word.trim_end_matches(':'));
+        let mut before = "";
+        words.into_iter().find(|word| {
+            let is_one = is_pci_address(word)
+                || before == "nvme" && is_numbered(word, "nvme")
+                || before == "scsi" && is_numbered(word, "host");
+            before = word;
+            is_one
+        })
+    }
+
     /// Addresses of IPv4 and IPv6 wherever they stand: with a port in `<>`, behind a colon, before `@`, or bare.
     pub(super) fn any_addresses(self) -> impl Iterator<Item = Address> {
         let is_part = |glyph: char| glyph.is_ascii_alphanumeric() || ":._".contains(glyph);

@@ -160,7 +160,7 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 135] = [
+const MARKS: [(Program, Need, &[&str]); 140] = [
     (Program::Nccl, Need::Nothing, &["call to ibv_", " failed"]),
     (Program::Mpich, Need::Nothing, &["mpidi_ofi_", "failed"]),
     (Program::Mpich, Need::Words, &["mpidi_ofi"]),
@@ -181,6 +181,8 @@ const MARKS: [(Program, Need, &[&str]); 135] = [
     (Program::Nvshmem, Need::Nothing, &["ib_roce_get_version_num"]),
     (Program::Hns, Need::Status, &["hns3", "error cqe status"]),
     (Program::Mooncake, Need::Words, &["rdma_endpoint.cpp"]),
+    (Program::Mooncake, Need::Words, &["rdma_context.cpp"]),
+    (Program::Ceph, Need::Status, &["rdmastack", "work request"]),
     (Program::Ceph, Need::Words, &["infiniband", "modify_qp"]),
     (Program::Ceph, Need::Status, &["rdmaconnectedsocketimpl"]),
     (Program::Spark, Need::Words, &["rdmachannel"]),
@@ -317,6 +319,7 @@ const MARKS: [(Program, Need, &[&str]); 135] = [
     (Program::Spdk, Need::Status, &["cq error on "]),
     (Program::Spdk, Need::Words, &["error on qp ", "wqe["]),
     (Program::Spdk, Need::Words, &["spdk"]),
+    (Program::Spdk, Need::Words, &["nvmf_rdma_"]),
     (Program::Spdk, Need::Words, &["nvme_rdma", "*error*"]),
     (Program::RpcRdma, Need::Words, &["rpcrdma"]),
     (Program::RpcRdma, Need::Words, &["svcrdma"]),
@@ -352,6 +355,8 @@ const MARKS: [(Program, Need, &[&str]); 135] = [
     (Program::Bnxt, Need::Words, &["bnxt_"]),
     (Program::Irdma, Need::Words, &["irdma"]),
     (Program::Irdma, Need::Words, &[" ice "]),
+    (Program::Irdma, Need::Words, &[" i40e "]),
+    (Program::Nccl, Need::Words, &["net/socket"]),
     (Program::Kernel, Need::Words, &["netdev watchdog"]),
     (Program::Kernel, Need::Words, &["nfs: server"]),
     (Program::Kernel, Need::Words, &["cifs: "]),
@@ -393,7 +398,7 @@ pub(super) fn program(text: &str, lower: &str, status: Option<u32>) -> Option<(P
             Need::Words => has_words,
             Need::Status => has_words || status.is_some(),
         };
-        is_enough && words.iter().all(|words| lower.contains(words))
+        is_enough && words.iter().all(|words| has_words_of(lower, words))
     });
     if let Some((program, need, _)) = marked {
         return Some((*program, *need == Need::Nothing, false));
@@ -413,11 +418,19 @@ pub(super) fn program(text: &str, lower: &str, status: Option<u32>) -> Option<(P
     (is_sure || worded.is_some() && has_context).then_some((Program::Verbs, true, false))
 }
 
+/// True if a line has these words. Those that begin with a space may begin the line, too.
+fn has_words_of(lower: &str, words: &str) -> bool {
+    let begins = words.strip_prefix(' ').is_some_and(|words| lower.starts_with(words));
+    begins || lower.contains(words)
+}
+
 /// Words of drivers and programs that no other line has. A line of theirs that says that something failed is an error, whatever it is.
 ///
 /// Sources: names of modules in Linux `drivers/infiniband/hw` and `drivers/net/ethernet`, prefixes of `dev_err` and `ibdev_err`; perftest
 /// `src/perftest_resources.c` and `perftest_communication.c`; rdma-core `librdmacm/examples/rping.c`, `libibverbs/examples`.
-const FAMILIES: [(Program, &[&str]); 29] = [
+const FAMILIES: [(Program, &[&str]); 31] = [
+    (Program::Ucx, &["ucx  error"]),
+    (Program::Ucx, &["ucx error"]),
     (Program::Mlx5, &["mlx5_core"]),
     (Program::Mlx5, &["infiniband mlx5_"]),
     (Program::Mlx4, &["mlx4_"]),

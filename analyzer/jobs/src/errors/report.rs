@@ -44,7 +44,10 @@ const STATUS_NUMBER: [&str; 24] = [
 ];
 
 /// Words of which every error has one, in small letters: most lines of a log have none.
-const ERROR_WORDS: [&str; 31] = [
+const ERROR_WORDS: [&str; 34] = [
+    "compromised",
+    "unplugged",
+    "truncated",
     "ae_id",
     "invalid",
     "stall",
@@ -189,13 +192,19 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     if let Some((adapter, port)) = fields.adapter() {
         (found.adapter, found.port) = (Some(adapter.to_owned()), port);
     }
-    if let Some(interface) = fields.interface().filter(|_| found.adapter.is_none()) {
-        found.adapter = Some(interface.to_owned());
+    if found.adapter.is_none() {
+        let device = fields.interface().or_else(|| fields.device());
+        found.adapter = device.map(str::to_owned);
     }
     operation(fields, &mut found);
     match program {
         Program::Nccl => nccl(fields, &mut found),
         Program::Mooncake => mooncake(fields, &mut found),
+        Program::OpenMpi => found.peer = fields.word("] from ").and(fields.word(" to: ")),
+        Program::Mvapich => {
+            let rank = fields.number(&["dest rank", "msg from"]);
+            found.peer = rank.map(|rank| format!("rank {rank}"));
+        }
         Program::StorageScale => {
             found.vendor_error = found.vendor_error.or_else(|| fields.number(&["error"]));
         }
@@ -215,6 +224,7 @@ pub fn report(line: &str) -> Option<ErrorReport> {
 /// The status: its name, its words, the syndrome of mlx5, or its number.
 fn status(fields: Fields<'_>, program: Program, numbered: Option<u32>) -> Option<u32> {
     let syndrome = fields.number(&["synd", "syndrome"]).and_then(Status::of_syndrome);
+    let syndrome = syndrome.filter(|_| !is_of_firmware(fields));
     let said = Status::named_in(fields.text)
         .or_else(|| of_driver(fields, program))
         .or_else(|| ceph(fields.lower, program))
@@ -237,6 +247,12 @@ fn status(fields: Fields<'_>, program: Program, numbered: Option<u32>) -> Option
     let has_number = program != Program::LibfabricEfa && !has_own || fields.lower.contains("wc error");
     let number = numbered.filter(|number| has_number && (1..=MAX_STATUS).contains(number));
     said.map(|status| status.number).or(number)
+}
+
+/// True if the numbers of a line are those of commands and of the health of mlx5's firmware, not of a completion (Linux
+/// drivers/net/ethernet/mellanox/mlx5/core/cmd.c and health.c).
+fn is_of_firmware(fields: Fields<'_>) -> bool {
+    fields.lower.contains("mlx5_core") && !fields.lower.contains("cqe")
 }
 
 /// The status for a number that is a driver's own.
@@ -280,6 +296,9 @@ fn open_mpi(lower: &str) -> Option<&'static Status> {
 fn vendor_error(fields: Fields<'_>, program: Program) -> Option<u32> {
     if let Some(code) = fields.vendor_error() {
         return Some(code);
+    }
+    if is_of_firmware(fields) {
+        return None;
     }
     if program == Program::Mlx5 {
         let (_, rest) = fields.text.rsplit_once('(')?;

@@ -18,7 +18,37 @@ pub struct Symptom {
 }
 
 /// Symptoms; the first whose words fit counts.
-const SYMPTOMS: [Symptom; 50] = [
+const SYMPTOMS: [Symptom; 55] = [
+    Symptom {
+        name: "firmware command timed out",
+        meaning: "the adapter's firmware did not answer a command of its driver: look at its health (`devlink health`), and its version",
+        is_consequence: false,
+        words: &[&["mlx5_core", "timeout. will cause a leak"]],
+    },
+    Symptom {
+        name: "module unplugged",
+        meaning: "the transceiver or cable of a port was pulled: its link is down until another one is put in",
+        is_consequence: false,
+        words: &[&["port module event", "unplugged"]],
+    },
+    Symptom {
+        name: "module failed",
+        meaning: "the transceiver or cable of a port does not work: put it in again, or replace it",
+        is_consequence: false,
+        words: &[&["port module event", "error"]],
+    },
+    Symptom {
+        name: "sizes differ between ranks",
+        meaning: "a rank sent more than its peer waits for: ranks call a collective with other sizes, or have other settings of NCCL",
+        is_consequence: false,
+        words: &[&["net/socket", "message truncated"]],
+    },
+    Symptom {
+        name: "no transport",
+        meaning: "UCX found no transport to the peer: look at UCX_TLS and UCX_NET_DEVICES, and at the RDMA devices of both hosts",
+        is_consequence: false,
+        words: &[&["messages transport to"]],
+    },
     Symptom {
         name: "no RDMA device for the address",
         meaning: "a local error of this host (ENODEV): the route to the address leads over an interface without an RDMA device: look at `ip route get`, VLANs and bonds, and `rdma link`",
@@ -188,7 +218,13 @@ const SYMPTOMS: [Symptom; 50] = [
         name: "memory not registered",
         meaning: "the adapter did not take memory: check memlock, IOMMU, and the module for GPUDirect",
         is_consequence: false,
-        words: &[&["call to ibv_reg_", " failed"], &["couldn't allocate mr"]],
+        words: &[
+            &["call to ibv_reg_", " failed"],
+            &["couldn't allocate mr"],
+            &["ibv_reg_mr", "failed"],
+            &["max locked memory"],
+            &["failed to register memory"],
+        ],
     },
     Symptom {
         name: "queue pair not set up",
@@ -204,6 +240,7 @@ const SYMPTOMS: [Symptom; 50] = [
             &["2rts_qp(", "failed"],
             &["failed to modify ", "qp"],
             &["couldn't change qp"],
+            &["obj_create(qp) failed"],
             &["failed to create ", "qp"],
             &["couldn't create ", "qp"],
         ],
@@ -260,6 +297,7 @@ const SYMPTOMS: [Symptom; 50] = [
         words: &[
             &["socketstartconnect", "failed"],
             &["socketpollconnect"],
+            &["connect(fd=", "failed"],
             &["timed out while connecting to"],
         ],
     },
@@ -292,6 +330,7 @@ const SYMPTOMS: [Symptom; 50] = [
             &["fw_stalled"],
             &["device's health"],
             &["firmware", "not responding"],
+            &["mlx5_core", ": synd 0x"],
         ],
     },
     Symptom {
@@ -310,7 +349,11 @@ const SYMPTOMS: [Symptom; 50] = [
         name: "peer unreachable",
         meaning: "the connection manager of the peer did not answer: look for the route, drops, and whether the host lives",
         is_consequence: false,
-        words: &[&["destination is unreachable"], &["rdma_cm_event_unreachable"]],
+        words: &[
+            &["destination is unreachable"],
+            &["rdma_cm_event_unreachable"],
+            &["unreachable remote"],
+        ],
     },
     Symptom {
         name: "collective timeout",
@@ -484,6 +527,9 @@ impl Symptom {
                 | "connection lost"
                 | "command refused"
                 | "queue pair error event"
+                | "firmware command timed out"
+                | "module unplugged"
+                | "module failed"
                 | "firmware failed"
                 | "fatal firmware error"
                 | "queue pair not set up"

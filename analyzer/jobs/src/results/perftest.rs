@@ -1,7 +1,7 @@
 //! perftest: `ib_write_bw`, `ib_read_lat` and the others (github.com/linux-rdma/perftest, src/perftest_resources.c and .h).
 
 use super::measured::{Latency, LatencyKind, MAX_COLUMNS, Measurement, ROUNDING, Results, Weight};
-use super::text::{agree, number, numbered, setting};
+use super::text::{agree, half_digit, number, numbered, setting};
 use crate::errors::{Program, report};
 
 /// perftest's `MB` and `MiB`: 2^20 bytes.
@@ -226,9 +226,13 @@ fn row(found: &mut Results, at: usize, line: &str, setting: &PerftestSetting, co
     {
         #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
         let bits = messages * size as f64 * 8.0;
-        // MsgRate has six digits behind the point, of millions.
+        // A rate of small messages is a few units of its last digit.
+        let digit_of = |name: &str| {
+            let column = columns.iter().position(|column| column == name);
+            column.and_then(|column| fields.get(column)).map_or(0.0, |field| half_digit(field))
+        };
         #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
-        let digit = size as f64 * 8.0;
+        let digit = digit_of("MsgRate") * 1e6 * size as f64 * 8.0 + digit_of("BW_average") * unit;
         if !agree(bits, goodput, ROUNDING, digit) {
             let text = format!(
                 "the message rate times the size is {:.2} Gbit/s, the average says {:.2}",

@@ -4,7 +4,7 @@
 
 use super::measured::{Latency, Measurement, ROUNDING, Results, Weight};
 use super::perftest::{MIB_BITS, PerftestSetting};
-use super::text::{agree, number};
+use super::text::{agree, half_digit, number};
 
 /// Names of a document that are read.
 const MAX_NAMES: usize = 10_000;
@@ -58,11 +58,12 @@ fn measured(found: &mut Results, at: usize, setting: &PerftestSetting, row: &[(&
     let Some(size) = text("MsgSize").and_then(|size| size.parse::<u64>().ok()) else {
         return;
     };
-    let rate = value("MsgRate").filter(|rate| *rate > 0.0).map(|rate| rate * 1e6);
-    let average = value("BW_average")
-        .or_else(|| value("BW_avg"))
-        .filter(|rate| *rate > 0.0);
-    let unit = unit(size, rate, average);
+    let printed_rate = text("MsgRate").unwrap_or_default();
+    let printed_average = text("BW_average").or_else(|| text("BW_avg")).unwrap_or_default();
+    let rate = number(printed_rate).filter(|rate| *rate > 0.0).map(|rate| rate * 1e6);
+    let average = number(printed_average).filter(|rate| *rate > 0.0);
+    let halves = (half_digit(printed_rate) * 1e6, half_digit(printed_average));
+    let unit = unit(size, rate, average, halves);
     if average.is_some() && unit.is_none() {
         let text = "neither MB/s nor Gbit/s fit its message rate: the rate's unit is not known".to_owned();
         found.remark(Weight::Warning, "perftest.unit", at, text);
@@ -111,15 +112,26 @@ fn measured(found: &mut Results, at: usize, setting: &PerftestSetting, row: &[(&
     });
 }
 
-/// Bits of the unit of the rates, which the document does not name (`--report_gbits`): the one that fits the message rate.
-fn unit(size: u64, rate: Option<f64>, average: Option<f64>) -> Option<f64> {
+/// Bits of the unit of the rates, which the document does not name (`--report_gbits`): the one that fits the message rate. `halves`: of the
+/// last digits of both.
+fn unit(
+    size: u64,
+    rate: Option<f64>,
+    average: Option<f64>,
+    (half_rate, half_average): (f64, f64),
+) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
     let size_bits = size as f64 * 8.0;
     let (bits, average) = (rate? * size_bits, average?);
-    // MsgRate has six digits behind the point, of millions.
-    [1e9, MIB_BITS]
-        .into_iter()
-        .find(|unit| agree(bits, average * unit, ROUNDING, size_bits))
+    let fits = |unit: &f64| {
+        let digit = half_rate * size_bits + half_average * unit;
+        agree(bits, average * unit, ROUNDING, digit)
+    };
+    // A rate of one digit may fit both.
+    match [1e9, MIB_BITS].map(|unit| Some(unit).filter(fits)) {
+        [unit, None] | [None, unit] => unit,
+        _ => None,
+    }
 }
 
 /// Names and values, with their lines. A value may lack its quotes, and objects and lists have none.

@@ -53,6 +53,16 @@ fn megabytes_of_perftest_are_powers_of_two() {
     assert!(is_near(one(&gigabits).goodput_bps, 38.21e9));
     let wrong = BANDWIDTH.replace("0.072880", "0.062880");
     assert_eq!(rules(&results(&wrong, None)), ["perftest.disagrees"]);
+    // 6.977012e6 x 2 x 8 is 0.1116e9: two digits behind the point.
+    let small = gigabits
+        .replace("65536", "2")
+        .replace("38.21", "0.11")
+        .replace("0.072880", "6.977012");
+    assert!(results(&small, None).remarks.is_empty());
+    assert_eq!(
+        rules(&results(&small.replace("0.11", "0.13"), None)),
+        ["perftest.disagrees"]
+    );
     let server =
         format!("************************************\n* Waiting for client to connect... *\n{BANDWIDTH}");
     assert!(one(&server).is_server);

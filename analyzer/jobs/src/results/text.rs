@@ -28,3 +28,11 @@ pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
 pub(super) fn agree(one: f64, other: f64, share: f64, digit: f64) -> bool {
     (one - other).abs() <= one.abs().max(other.abs()) * share + digit
 }
+
+/// Half of what the last digit of a printed number stands for: 0.005 for `6.98`, 0.5 for `12`.
+pub(super) fn half_digit(field: &str) -> f64 {
+    let behind = field.split_once('.').map_or(0, |(_, digits)| {
+        digits.bytes().take_while(u8::is_ascii_digit).count()
+    });
+    0.5 * 0.1_f64.powi(i32::try_from(behind).unwrap_or(i32::MAX))
+}

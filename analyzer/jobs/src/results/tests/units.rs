@@ -180,6 +180,18 @@ fn documents_of_perftest() {
         );
     }
     assert_eq!(rules(&results(&document("1", "5"), None)), ["perftest.unit"]);
+    // 6.977012e6 x 2 x 8 is 0.1116 Gbit/s or 13.31 MiB/s: two digits behind the point are all there is.
+    let small = |average: &str, rate: &str| {
+        let sized = document("0.12", average).replace("65536", "2");
+        sized.replace("0.176528", rate)
+    };
+    for (average, rate) in [("0.11", "6.977012"), ("0.11", "6.98"), ("13.31", "6.977012")] {
+        let found = results(&small(average, rate), None);
+        assert!(found.remarks.is_empty(), "{average} {rate}");
+    }
+    assert_eq!(rules(&results(&small("0.13", "6.977012"), None)), ["perftest.unit"]);
+    // 0.625e6 x 16 is 10 Mbit/s.
+    assert!(results(&small("0.01", "0.625"), None).remarks.is_empty());
     let latency = "{\"test_info\": {\"test\": \"Send_Lat\"}, \"results\": {\"MsgSize\": 2, \"n_iterations\": 1000, \"t_min\": 1.20, \"t_max\": 9.5, \"t_typical\": 1.31, \
                    \"t_avg\": 1.33, \"t_stdev\": 0.11, \"t_99_percentile\": 1.6, \"t_99.9_percentile\": 4.0}}";
     let row = one(latency);
