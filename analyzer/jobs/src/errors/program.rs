@@ -420,7 +420,9 @@ pub(super) fn program(text: &str, lower: &str, status: Option<u32>) -> Option<(P
 
 /// True if a line has these words. Those that begin with a space may begin the line, too.
 fn has_words_of(lower: &str, words: &str) -> bool {
-    let begins = words.strip_prefix(' ').is_some_and(|words| lower.starts_with(words));
+    let begins = words
+        .strip_prefix(' ')
+        .is_some_and(|words| lower.starts_with(words));
     begins || lower.contains(words)
 }
 

@@ -119,7 +119,7 @@ const LINES: [(&str, LineFacts<'_>); 37] = {
         // Linux: NVMe host and target.
         (
             "nvme nvme3: MEMREG for CQE 0x00000000b63f8f0e failed with status memory bind operation error (6)",
-            (NvmeKernel, Some(6), None, None, None, None, None, None),
+            (NvmeKernel, Some(6), None, None, None, None, None, Some("nvme3")),
         ),
         (
             "nvmet_rdma: RDMA WRITE for CQE failed with status remote access error (10).",
@@ -614,8 +614,8 @@ fn addresses_ranks_and_interfaces_are_read_wherever_they_stand() {
         Some("ens1f0np0")
     );
     assert_eq!(
-        one("mlx5_core 0000:3b:00.0: mlx5_cmd_check:795:(pid 9): CREATE_MKEY(0x200) op_mod(0x0) failed, status bad resource(0x5)").adapter,
-        None
+        one("mlx5_core 0000:3b:00.0: mlx5_cmd_check:795:(pid 9): CREATE_MKEY(0x200) op_mod(0x0) failed, status bad resource(0x5)").adapter.as_deref(),
+        Some("0000:3b:00.0")
     );
     let local = one(
         "W0101 10:00:00.1 77 worker_pool.cpp:308] Too many errors found in local RNIC 10.0.0.8:12001@mlx5_2, mark it inactive",

@@ -229,7 +229,9 @@ fn row(found: &mut Results, at: usize, line: &str, setting: &PerftestSetting, co
         // A rate of small messages is a few units of its last digit.
         let digit_of = |name: &str| {
             let column = columns.iter().position(|column| column == name);
-            column.and_then(|column| fields.get(column)).map_or(0.0, |field| half_digit(field))
+            column
+                .and_then(|column| fields.get(column))
+                .map_or(0.0, |field| half_digit(field))
         };
         #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
         let digit = digit_of("MsgRate") * 1e6 * size as f64 * 8.0 + digit_of("BW_average") * unit;

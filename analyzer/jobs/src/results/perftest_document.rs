@@ -60,7 +60,9 @@ fn measured(found: &mut Results, at: usize, setting: &PerftestSetting, row: &[(&
     };
     let printed_rate = text("MsgRate").unwrap_or_default();
     let printed_average = text("BW_average").or_else(|| text("BW_avg")).unwrap_or_default();
-    let rate = number(printed_rate).filter(|rate| *rate > 0.0).map(|rate| rate * 1e6);
+    let rate = number(printed_rate)
+        .filter(|rate| *rate > 0.0)
+        .map(|rate| rate * 1e6);
     let average = number(printed_average).filter(|rate| *rate > 0.0);
     let halves = (half_digit(printed_rate) * 1e6, half_digit(printed_average));
     let unit = unit(size, rate, average, halves);

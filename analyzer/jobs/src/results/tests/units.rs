@@ -189,7 +189,10 @@ fn documents_of_perftest() {
         let found = results(&small(average, rate), None);
         assert!(found.remarks.is_empty(), "{average} {rate}");
     }
-    assert_eq!(rules(&results(&small("0.13", "6.977012"), None)), ["perftest.unit"]);
+    assert_eq!(
+        rules(&results(&small("0.13", "6.977012"), None)),
+        ["perftest.unit"]
+    );
     // 0.625e6 x 16 is 10 Mbit/s.
     assert!(results(&small("0.01", "0.625"), None).remarks.is_empty());
     let latency = "{\"test_info\": {\"test\": \"Send_Lat\"}, \"results\": {\"MsgSize\": 2, \"n_iterations\": 1000, \"t_min\": 1.20, \"t_max\": 9.5, \"t_typical\": 1.31, \
