@@ -1,7 +1,7 @@
 //! Names of counters in drivers: one table from them to [`Counter`].
 //!
 //! Sources: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst (mlx5);
-//! drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
+//! Documentation/ABI/stable/sysfs-class-infiniband (mlx4); drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
 //! drivers/infiniband/hw/irdma/verbs.c (irdma); drivers/infiniband/hw/efa/efa_verbs.c (efa); drivers/infiniband/hw/hns/hns_roce_main.c (hns);
 //! drivers/infiniband/hw/erdma/erdma_verbs.c (erdma); drivers/infiniband/hw/ionic/ionic_hw_stats.c and
 //! drivers/net/ethernet/pensando/ionic/ionic_stats.c (AMD Pensando and Pollara); drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c (bnxt_en). The names of mlx4_en,
@@ -110,6 +110,16 @@ const RULES: &[Rule] = rules! {
     Hardware "resp_cqe_flush_error" => PortCompletionErrors ["responder", "flush"] bits 32;
     Hardware "req_remote_access_errors" => PortAccessErrors ["requester"] bits 32;
     Hardware "resp_remote_access_errors" => PortAccessErrors ["responder"] bits 32;
+
+    // mlx4
+    Hardware "rq_num_oos" => PortOutOfSequencePackets bits 32;
+    Hardware "sq_num_oos" => PortPacketSequenceErrors bits 32;
+    Hardware "sq_num_to" => PortAckTimeouts bits 32;
+    Hardware "sq_num_tree" => PortRetriesExceeded bits 32;
+    Hardware "sq_num_rree" => PortRnrRetriesExceeded bits 32;
+    Hardware "sq_num_rnr" => PortRnrNaksReceived bits 32;
+    Hardware "rq_num_rnr" => PortRnrNaksSent bits 32;
+    Hardware "rq_num_dup" => PortDuplicateRequests bits 32;
 
     // bnxt_re
     Hardware "rx_bytes" => PortReceivedBytes;
@@ -327,6 +337,8 @@ const RULES: &[Rule] = rules! {
     Netdev "rx_packets_pri#" => PriorityReceivedPackets;
     Netdev "tx_packets_pri#" => PriorityTransmittedPackets;
     Netdev "rx_total_discard_pkts" => NetdevDiscards ["received"];
+    Netdev "rx_stat_discard" => NetdevDiscards ["received"];
+    Netdev "tx_stat_discard" => NetdevDiscards ["transmitted"];
     Netdev "tx_total_discard_pkts" => NetdevDiscards ["transmitted"];
     Netdev "rx_fcs_err_frames" => PhyCrcErrors;
     Netdev "rx_corrected_bits" => PhyCorrectedBits;

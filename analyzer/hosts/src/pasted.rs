@@ -2,7 +2,7 @@
 //!
 //! Each output becomes the files and answers of a [`Host`] that say the same. What the text does not have is not known.
 //! Read are `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`, `lspci -vv`, `mlnx_qos`, `dcb pfc` and `dcb app`, `ethtool` (its
-//! settings, `-a`, `-i`, `-S`, `--show-fec`), `ip link`, `ulimit -a`, variables of NCCL and UCX, and files behind their paths.
+//! settings, `-a`, `-i`, `-S`, `--show-fec`), `ip link`, `ulimit`, `cma_roce_tos`, `cat` of files behind a prompt, variables of NCCL and UCX, and files behind their paths.
 
 mod files;
 mod pci;
@@ -21,6 +21,7 @@ pub fn pasted_host(text: &str, name: &str) -> Option<Host> {
     let text = without_terminal(text);
     let mut found = PastedFiles::default();
     found.paths(&text);
+    found.shown(&text);
     verbs::read(&text, &mut found);
     settings::read(&text, name, &mut found);
     pci::read(&text, &mut found);

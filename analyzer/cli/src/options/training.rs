@@ -19,7 +19,7 @@ const STEP: &str = r#"(?i)(?:\b|_)(?:iterations?|iter|steps?|it)\b["']?\s*[:=#\[
 /// The all-reduce of a step: `AllReduce: 45.2ms`, `all_reduce_time=0.045s`, `grad sync (ms): 45.2`, `bwd_allreduce: 45.2`, `comm time 45 ms`.
 const ALLREDUCE: &str = r#"(?i)(?:\b|_)(?:all[-_ ]?reduce|(?:grads?|gradients?)[-_ ](?:sync|all[-_]?reduce)|comm(?:unication)?)(?:_microstep)?(?:[-_ ]?time)?(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?["']?\s*[:=|]?\s*"#;
 /// The whole step: `Total: 156.3ms`, `elapsed time per iteration (ms): 1234.5`, `time 156.30ms`, `step time 0.5s`, `dt: 330.1ms`.
-const TOTAL: &str = r#"(?i)\b(?:total|(?:step|iter|iteration|batch)[-_ ]time|elapsed time per iteration|time per (?:step|iteration)|time|dt)(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?["']?\s*[:=|]?\s*"#;
+const TOTAL: &str = r#"(?i)\b(?:total|(?:step|iter|iteration|batch)[-_ ]time|elapsed[ _]time[ _]per[ _]iteration|time per (?:step|iteration)|time|dt)(?:[-_ ]*\(?(?<before>ms|us|s)\)?)?["']?\s*[:=|]?\s*"#;
 /// A time right behind the number of the step: `Step 1: 20.0 ms`, `step 1/1000 took 0.0200 s`, `step 3 finished in 45 ms`.
 const BEHIND: &str =
     r"(?i)^(?:\s*/\s*\d+)?\s*[\]):,|-]*\s*(?:(?:took|done|finished|completed)(?: in)?|in|=)?\s*";
@@ -33,7 +33,7 @@ const MAX_UNITLESS: f64 = 10.0;
 /// Programs whose times have no unit, because it is always the second: PyTorch's examples (`Epoch: [0][ 10/5005]  Time  0.345 ( 0.512)`) and
 /// MMEngine (`Epoch(train) [1][10/100] ... time: 0.2345`). The bars of tqdm, which Hugging Face's Trainer and Lightning show, have steps in a
 /// second or seconds for a step (`100/1000 [00:30<04:30, 3.33it/s, loss=2.3]`).
-const SECONDS: &str = r"\[\d+\]\[\s*(?<step>\d+)/\s*\d+\].*?\b[Tt]ime:?\s+(?<seconds>\d+\.\d+)|(?<done>\d+)/\d+ \[[\d:]+<[\d:]+,\s*(?:(?<rate>\d+(?:\.\d+)?)it/s|(?<each>\d+(?:\.\d+)?)s/it)";
+const SECONDS: &str = r#"\[\d+\]\[\s*(?<step>\d+)/\s*\d+\].*?\b[Tt]ime:?\s+(?<seconds>\d+\.\d+)|(?<done>\d+)/\d+ \[[\d:]+<[\d:]+,\s*(?:(?<rate>\d+(?:\.\d+)?)it/s|(?<each>\d+(?:\.\d+)?)s/it)|\bTrain: \d+ \[\s*(?<batch>\d+)/\s*\d+[^\]]*\].*?\bTime: (?<took>\d+\.\d+)s|\bups["']?[:=]\s*"?(?<ups>\d+(?:\.\d+)?)\b.*?\bnum_updates["']?[:=]\s*"?(?<updates>\d+)"#;
 /// A line with times of the last step: DeepSpeed's `time (ms) | fwd: 12.3 | bwd_allreduce: 45.2`, and Megatron's timers below
 /// `(min, max) time across ranks (ms):`, such as `all-grads-sync ...: (45.10, 45.20)`, of which the longest counts.
 const LATER: &str = r"time \(ms\) \|.*?\b(?:bwd_)?allreduce(?:_microstep)?: (?<first>\d+(?:\.\d+)?)|^\s*(?:all-grads-sync|grads-all-reduce|backward-params-all-reduce)\s*\.*:\s*\(\s*[\d.]+,\s*(?<second>\d+(?:\.\d+)?)\)";
@@ -188,9 +188,11 @@ impl BuiltInForms {
     fn in_seconds(&self, line: &str) -> Option<LoggedTimes> {
         let found = self.seconds.captures(line)?;
         let value = |name: &str| found.name(name)?.as_str().parse::<f64>().ok();
-        let of_rate = || value("rate").filter(|rate| *rate > 0.0).map(f64::recip);
-        let seconds = value("seconds").or_else(|| value("each")).or_else(of_rate)?;
-        let step = found.name("step").or_else(|| found.name("done"))?;
+        let rate = ["rate", "ups"].into_iter().find_map(value);
+        let seconds = ["seconds", "each", "took"].into_iter().find_map(value);
+        let seconds = seconds.or_else(|| rate.filter(|rate| *rate > 0.0).map(f64::recip))?;
+        let steps = ["step", "done", "batch", "updates"].into_iter();
+        let step = steps.filter_map(|name| found.name(name)).next()?;
         Some(LoggedTimes {
             step: step.as_str().parse().ok()?,
             allreduce: None,
@@ -457,6 +459,15 @@ mod tests {
         // Python's dictionary, and JSON.
         let dictionary = "{'loss': 2.3, 'epoch': 0.1, 'step': 1, 'step_time_ms': 2.3, 'allreduce_ms': 0.5}\n";
         assert_eq!(read(dictionary), [(1, Some(500), Some(2_300))]);
+        // timm; nanotron; fairseq, whose `ups` are updates in a second: 1 s / 400.
+        let line = "Train: 0 [  50/1251 (  4%)]  Loss: 6.94 (6.95)  Time: 0.0025s, 102400.00/s  (0.0026s, 98400.00/s)  LR: 1.000e-05  Data: 0.000 (0.000)\n";
+        assert_eq!(read(line), [(50, None, Some(2_500))]);
+        let line = "[INFO|DP=0|PP=0|TP=0|n1]: iteration: 2 / 1000 | consumed_tokens: 5.24M | elapsed_time_per_iteration_ms: 2.53 | tokens_per_sec: 2.1M | lm_loss: 10.1\n";
+        assert_eq!(read(line), [(2, None, Some(2_530))]);
+        let line = "2026-01-01 00:00:00 | INFO | train_inner | epoch 001:      1 / 500 loss=8.1, wps=813000, ups=400, wpb=2048, bsz=64, num_updates=12, lr=1e-05, wall=3\n";
+        assert_eq!(read(line), [(12, None, Some(2_500))]);
+        let line = "2026-01-01 00:00:00 | INFO | train_inner | {\"epoch\": 1, \"loss\": \"8.1\", \"ups\": \"0.5\", \"num_updates\": \"3\", \"wall\": \"9\"}\n";
+        assert_eq!(read(line), [(3, None, Some(2_000_000))]);
         // Docker's own document around a line.
         let docker = "{\"log\":\"step=7 allreduce_ms=0.5 total_ms=2.5\\n\",\"stream\":\"stdout\",\"time\":\"2026-05-01T10:00:00Z\"}\n";
         assert_eq!(read(docker), [(7, Some(500), Some(2_500))]);

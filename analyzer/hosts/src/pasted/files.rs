@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::hca::is_plain_name;
 use crate::host::{ethtool_statistics, rdma_statistics};
 
 /// Beginnings of the paths of a host's files.
@@ -92,20 +93,50 @@ impl PastedFiles {
         }
     }
 
-    /// `ulimit -a` of a shell: kilobytes of locked memory, and open files, as `/proc/PID/limits` has them.
+    /// Files that a shell shows by `cat FILE`, and the defaults of connections that MLNX_OFED's `cma_roce_tos` and `cma_roce_mode` show.
+    pub(super) fn shown(&mut self, text: &str) {
+        for (words, answer) in answers(text) {
+            match words.as_slice() {
+                ["cat", path] => {
+                    if let Some(path) = path_of(path) {
+                        self.add(path, answer);
+                    }
+                }
+                [
+                    name @ ("cma_roce_tos" | "cma_roce_mode"),
+                    "-d",
+                    device,
+                    "-p",
+                    port,
+                ] if is_plain_name(device) && port.parse::<u8>().is_ok() => {
+                    let folder = format!("sys/kernel/config/rdma_cm/{device}/ports/{port}");
+                    self.add(format!("{folder}/{}", name.replace("cma_", "default_")), answer);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `ulimit -a`, `-l` and `-n` of a shell: kilobytes of locked memory, and open files, as `/proc/PID/limits` has them.
     pub(super) fn limits(&mut self, text: &str) {
+        let is_limit = |value: &String| value == "unlimited" || value.parse::<u64>().is_ok();
         let of = |name: &str| {
             let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
             let value = line.rsplit(')').next()?.trim();
-            (value == "unlimited" || value.parse::<u64>().is_ok()).then(|| value.to_owned())
+            Some(value.to_owned()).filter(is_limit)
         };
-        let memory = of("max locked memory ").map(|value| {
+        let asked = |command: &str| {
+            let found = answers(text).find(|(words, _)| words.join(" ") == command);
+            found.map(|(_, value)| value.trim().to_owned())
+        };
+        let memory = of("max locked memory ").or_else(|| asked("ulimit -l").filter(is_limit));
+        let memory = memory.map(|value| {
             let bytes = value
                 .parse::<u64>()
                 .map(|kilobytes| kilobytes.saturating_mul(1_024));
             bytes.map_or(value, |bytes| bytes.to_string())
         });
-        let files = of("open files ");
+        let files = of("open files ").or_else(|| asked("ulimit -n").filter(is_limit));
         let mut limits = String::new();
         for (name, value, unit) in [
             ("Max locked memory", memory, "bytes"),
@@ -164,6 +195,26 @@ impl PastedFiles {
     }
 }
 
+/// Commands behind the prompt of a shell that answer in a line, by their words, and the line.
+fn answers(text: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
+    let next = text.lines().skip(1);
+    text.lines().zip(next).filter_map(|(line, answer)| {
+        let command = command_of(line)?;
+        let is_answer = command_of(answer).is_none() && !answer.trim().is_empty();
+        is_answer.then(|| (command.split_whitespace().collect(), answer))
+    })
+}
+
+/// The command behind a prompt: `$ cat X`, `root@n1:~# sudo cat X`.
+fn command_of(line: &str) -> Option<&str> {
+    let (_, command) = line.split_once(['$', '#']).filter(|(prompt, _)| {
+        // A prompt has no blank but that in `[root@n1 ~]`.
+        prompt.split_whitespace().count() <= 2
+    })?;
+    let command = command.strip_prefix(' ')?.trim();
+    Some(command.strip_prefix("sudo ").unwrap_or(command))
+}
+
 /// The path that a line begins with, without its slash, and what is behind it.
 fn path_of(line: &str) -> Option<String> {
     let line = line.trim();
@@ -180,7 +231,7 @@ fn path_of(line: &str) -> Option<String> {
     }
     if path
         .split_once("/ports/")
-        .is_some_and(|(device, _)| crate::hca::is_plain_name(device))
+        .is_some_and(|(device, _)| is_plain_name(device))
     {
         return Some(format!("sys/class/infiniband/{path}"));
     }

@@ -173,3 +173,33 @@ fn one_adapter_is_joined_with_its_interface_and_its_slot() {
         json!({ "max_speed_mbit": 100_000 })
     );
 }
+
+/// After MLNX_OFED's show_gids, cma_roce_tos and cma_roce_mode, and its file tc/N/traffic_class.
+#[test]
+fn answers_behind_a_prompt_are_files() {
+    let text = "[root@gpu12 ~]# show_gids\nDEV\tPORT\tINDEX\tGID\t\tIPv4\t\tVER\tDEV\n\
+        mlx5_1\t1\t1\tfe80:0000:0000:0000:0e42:a1ff:fe31:7a41\t\t\tv2\tens2f1np1\n\
+        root@n:~# ulimit -l\n64\nroot@n:~# cma_roce_tos -d mlx5_1 -p 1\n106\n$ sudo cma_roce_mode -d mlx5_1 -p 1\nRoCE v2\n\
+        $ cat /sys/class/infiniband/mlx5_1/tc/1/traffic_class\nGlobal tclass=106\n$ ulimit -n\n$ cat /sys/class/net/ens1/mtu\n# \n";
+    let host = pasted_host(text, "out").unwrap();
+    let (device, manager) = (
+        "sys/class/infiniband/mlx5_1",
+        "sys/kernel/config/rdma_cm/mlx5_1/ports/1",
+    );
+    for (path, expected) in [
+        (format!("{device}/ports/1/link_layer"), "Ethernet"),
+        (format!("{device}/device/net/ens2f1np1/name"), "ens2f1np1"),
+        (format!("{device}/tc/1/traffic_class"), "Global tclass=106"),
+        (format!("{manager}/default_roce_tos"), "106"),
+        (format!("{manager}/default_roce_mode"), "RoCE v2"),
+        ("sys/class/net/ens1/mtu".to_owned(), ""),
+    ] {
+        assert_eq!(text_of(&host, &path), expected, "{path}");
+    }
+    // 64 KiB; nothing answered the other limit.
+    let limits = text_of(&host, "proc/self/limits");
+    assert!(
+        limits.contains("65536") && limits.lines().count() == 1,
+        "{limits}"
+    );
+}

@@ -156,10 +156,14 @@ fn gid(line: &str, found: &mut PastedFiles) {
     found.add(format!("{port}/gids/{index}"), address);
     if let Some(kind) = kind {
         let kind = if *kind == "v2" { "RoCE v2" } else { "IB/RoCE v1" };
+        if kind == "RoCE v2" {
+            found.add(format!("{port}/link_layer"), "Ethernet");
+        }
         found.add(format!("{port}/gid_attrs/types/{index}"), kind);
     }
     if !["v1", "v2"].contains(last) && is_plain_name(last) {
         found.add(format!("{port}/gid_attrs/ndevs/{index}"), last);
+        of_device(device, last, found);
     }
 }
 

@@ -229,15 +229,19 @@ fn storms(growths: &Growths<'_>) -> Vec<CounterSign> {
         } else {
             Severity::Warning
         };
-        let text = format!(
-            "the adapter reports {}",
-            counted(warnings + errors, "pause storm")
-        );
+        // A storm that ends with an error began with a warning.
+        let storms = warnings.max(errors);
+        let text = format!("the adapter reports {}", counted(storms, "pause storm"));
         let sign = CounterSign::new(growths, severity, object, &text);
-        let sign = if errors > 0.0 {
-            sign.and("it gave up pausing, and dropped what came then")
-        } else {
+        let sign = if errors <= 0.0 {
             sign
+        } else if errors < storms {
+            let of_them = counted(errors, "time");
+            sign.and(&format!(
+                "{of_them} it gave up pausing, and dropped what came then"
+            ))
+        } else {
+            sign.and("it gave up pausing, and dropped what came then")
         };
         sign.number("warnings", warnings).number("errors", errors)
     });

@@ -594,6 +594,11 @@ fn pause_storms_of_an_adapter_are_a_warning_and_with_errors_critical() {
         finding.text,
         "the adapter reports 1 pause storm in 10.0 s: it gave up pausing, and dropped what came then"
     );
+    // Each error is of a storm that was warned of.
+    assert_eq!(
+        of(3.0, 2.0).text,
+        "the adapter reports 3 pause storms in 10.0 s: 2 times it gave up pausing, and dropped what came then"
+    );
 }
 
 #[test]

@@ -69,6 +69,8 @@ pub(super) fn read(name: &str, text: &str, reading: &mut Reading) -> bool {
     let mut is_known = false;
     let mut received = [None; 8];
     let mut transmitted = [None; 8];
+    // Switches without a sum of what they did not send count it by reason.
+    let (mut unsent, mut has_sum) = (None::<u64>, false);
     for line in text.lines() {
         let Some((name, value)) = line.split_once(':') else {
             continue;
@@ -77,7 +79,10 @@ pub(super) fn read(name: &str, text: &str, reading: &mut Reading) -> bool {
             continue;
         };
         is_known = true;
-        if let Some((_, counter, detail)) = PORT.iter().find(|(known, ..)| *known == name) {
+        has_sum |= name == "HwIfOutDiscards";
+        if matches!(name, "HwIfOutQDrops" | "HwIfOutNonQDrops") {
+            unsent = Some(unsent.unwrap_or_default().saturating_add(value));
+        } else if let Some((_, counter, detail)) = PORT.iter().find(|(known, ..)| *known == name) {
             let place = detail.map_or_else(PortPlace::default, PortPlace::detail);
             port.put(*counter, place, Some(value_of(value)));
         } else if let Some(priority) = numbered(name, "HwIfInPfc", &["Pkt", "PauseFrames"]) {
@@ -94,6 +99,9 @@ pub(super) fn read(name: &str, text: &str, reading: &mut Reading) -> bool {
         }
     }
     port.put_pfc(&received, &transmitted);
+    let place = PortPlace::detail("transmitted");
+    let unsent = unsent.filter(|_| !has_sum).map(value_of);
+    port.put(Counter::SwitchInterfaceDiscards, place, unsent);
     is_known
 }
 

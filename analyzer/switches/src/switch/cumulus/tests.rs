@@ -208,6 +208,11 @@ NIC statistics:
     for (counter, lines) in expected {
         check(&reading, counter, lines);
     }
+    // A switch without a sum counts what it did not send by reason: 40 and 2.
+    let by_reason =
+        "NIC statistics:\n     HwIfInDiscards: 7\n     HwIfOutQDrops: 40\n     HwIfOutNonQDrops: 2\n";
+    let discards = ["swp1 port received 7", "swp1 port transmitted 42"];
+    check(&read(by_reason), Counter::SwitchInterfaceDiscards, &discards);
     // The design's spelling, which is unverified.
     let older = text
         .replace("HwIfInPfc0Pkt", "HwIfInPfc0PauseFrames")
