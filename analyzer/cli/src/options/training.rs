@@ -31,7 +31,8 @@ const UNITLESS: &str = r#"(?i)\b(?:step|iter|iteration|batch)_time["']?\s*[:=]\s
 /// Largest number of seconds without a unit.
 const MAX_UNITLESS: f64 = 10.0;
 /// Programs whose times have no unit, because it is always the second: PyTorch's examples (`Epoch: [0][ 10/5005]  Time  0.345 ( 0.512)`) and
-/// MMEngine (`Epoch(train) [1][10/100] ... time: 0.2345`). The bars of tqdm, which Hugging Face's Trainer and Lightning show, have steps in a
+/// MMEngine (`Epoch(train) [1][10/100] ... time: 0.2345`). timm names it (`Train: 0 [  50/1251 (  4%)] ... Time: 0.345s`), and fairseq counts updates in a
+/// second (`ups=2.9, ... num_updates=50`). The bars of tqdm, which Hugging Face's Trainer and Lightning show, have steps in a
 /// second or seconds for a step (`100/1000 [00:30<04:30, 3.33it/s, loss=2.3]`).
 const SECONDS: &str = r#"\[\d+\]\[\s*(?<step>\d+)/\s*\d+\].*?\b[Tt]ime:?\s+(?<seconds>\d+\.\d+)|(?<done>\d+)/\d+ \[[\d:]+<[\d:]+,\s*(?:(?<rate>\d+(?:\.\d+)?)it/s|(?<each>\d+(?:\.\d+)?)s/it)|\bTrain: \d+ \[\s*(?<batch>\d+)/\s*\d+[^\]]*\].*?\bTime: (?<took>\d+\.\d+)s|\bups["']?[:=]\s*"?(?<ups>\d+(?:\.\d+)?)\b.*?\bnum_updates["']?[:=]\s*"?(?<updates>\d+)"#;
 /// A line with times of the last step: DeepSpeed's `time (ms) | fwd: 12.3 | bwd_allreduce: 45.2`, and Megatron's timers below
