@@ -9,7 +9,6 @@ use roce_model::{
 use roce_wire::{Address, Qpn};
 
 use super::credits::MessagePackets;
-use super::mrc;
 
 /// Events that are kept: some 400 MB.
 const MAX_EVENTS: usize = 1 << 23;
@@ -220,7 +219,7 @@ impl Sink for KnownResults {
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         for moments in self.moments.values_mut() {
             moments.sort_by_key(|moment| moment.time);
-            mrc::note_losses(moments);
+            note_losses(moments);
         }
         for row in &run.episodes {
             self.episode(row);
@@ -264,5 +263,23 @@ impl Sink for KnownResults {
             )
         }));
         Ok(())
+    }
+}
+
+/// Sets the value of each retransmission of an MRC flow to 1 where all sendings of its PSN before were lost, else to 0. That is known later.
+fn note_losses(moments: &mut [Moment]) {
+    let mut counts: HashMap<u32, [u32; 2]> = HashMap::new();
+    for moment in &*moments {
+        match moment.kind {
+            EventKind::MrcRetransmit => counts.entry(moment.psn).or_default()[0] += 1,
+            EventKind::MrcLoss => counts.entry(moment.psn).or_default()[1] += 1,
+            _ => {}
+        }
+    }
+    for moment in moments {
+        if moment.kind == EventKind::MrcRetransmit {
+            let is_lost = counts.get(&moment.psn).is_some_and(|[again, lost]| again == lost);
+            moment.value = u64::from(is_lost);
+        }
     }
 }

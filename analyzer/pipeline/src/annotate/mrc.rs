@@ -1,28 +1,8 @@
 //! Comments on packets of MRC, from the events about them.
 
-use std::collections::HashMap;
-
 use roce_model::EventKind;
 
 use super::known::Moment;
-
-/// Sets the value of each retransmission of a flow to 1 where all sendings of its PSN before were lost, else to 0. That is known later.
-pub(super) fn note_losses(moments: &mut [Moment]) {
-    let mut counts: HashMap<u32, [u32; 2]> = HashMap::new();
-    for moment in &*moments {
-        match moment.kind {
-            EventKind::MrcRetransmit => counts.entry(moment.psn).or_default()[0] += 1,
-            EventKind::MrcLoss => counts.entry(moment.psn).or_default()[1] += 1,
-            _ => {}
-        }
-    }
-    for moment in moments {
-        if moment.kind == EventKind::MrcRetransmit {
-            let is_lost = counts.get(&moment.psn).is_some_and(|[again, lost]| again == lost);
-            moment.value = u64::from(is_lost);
-        }
-    }
-}
 
 /// The comment of an event on its packet. `frame`: where the PSN was written before.
 pub(super) fn comment(moment: &Moment, frame: Option<u64>) -> Option<String> {

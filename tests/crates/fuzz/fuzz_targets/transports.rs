@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use roce_fuzz::Trimming;
+use roce_fuzz::TrimForm;
 use roce_wire::network::ioam;
 use roce_wire::transport::{mrc, uet};
 use roce_wire::{AssignedNumbers, LinkType, MAX_HOPS, decode_with};
@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
             let Some(([length, traffic_class, how], frame)) = bytes.split_first_chunk() else {
                 return;
             };
-            let trimming = Trimming {
+            let trimming = TrimForm {
                 bytes: usize::from(*length) * 4,
                 traffic_class: *traffic_class,
                 rewrites_length: how & 1 != 0,

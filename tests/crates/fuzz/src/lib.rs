@@ -10,4 +10,4 @@ pub use analysis::check_analysis;
 pub use kind::kind;
 pub use parts::{Block, Parts, frame, section};
 pub use reader::check_reader;
-pub use trimmed::{Trimming, trimmed_capture};
+pub use trimmed::{TrimForm, trimmed_capture};

@@ -11,7 +11,7 @@ const FRAMES: u32 = 5;
 
 /// How a switch trims a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Trimming {
+pub struct TrimForm {
     /// Bytes that are left, Ethernet's header included.
     pub bytes: usize,
     /// The traffic class that it writes.
@@ -21,7 +21,7 @@ pub struct Trimming {
 }
 
 /// A capture of a frame with rising PSNs: whole, trimmed, and sent again.
-pub fn trimmed_capture(frame: &[u8], trimming: Trimming) -> Vec<u8> {
+pub fn trimmed_capture(frame: &[u8], trimming: TrimForm) -> Vec<u8> {
     let mut file = words(&FILE);
     let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
     let psn_at = match decode(LinkType::ETHERNET, frame, length).content {
@@ -44,7 +44,7 @@ pub fn trimmed_capture(frame: &[u8], trimming: Trimming) -> Vec<u8> {
     file
 }
 
-fn trim(frame: &mut Vec<u8>, trimming: Trimming) {
+fn trim(frame: &mut Vec<u8>, trimming: TrimForm) {
     frame.truncate(trimming.bytes);
     let left = u16::try_from(frame.len().saturating_sub(ETHERNET)).unwrap_or(u16::MAX);
     let Some(ip) = frame.get_mut(ETHERNET..ETHERNET + 20) else {

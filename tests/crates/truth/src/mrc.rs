@@ -7,7 +7,7 @@
 //! - when the receiver made a SACK that the sender heard, and in which the packet is missing, the network had had more time for it than for any
 //!   packet of its EV that arrived. The simulator knows these times; an analysis knows round trips of those packets that SACKs name.
 //!
-//! Of others nothing tells if they were lost or late. They are no items, and what is said of one that was lost is not wrong. Of the packets that
+//! Nothing tells of others if they were lost or late. They are no items, and what is said of one that was lost is not wrong. Among the packets that
 //! were sent again after a hole or a timeout, the class of what is decided counts those of which the analysis says something: it must not evade.
 //! A trim is an item where its NACK reached the sender. In a healthy run each finding is wrong.
 

@@ -44,7 +44,7 @@ pub(crate) struct DemoFrame {
     pub(crate) offset: Span,
     /// Kind of the frame.
     pub(crate) what: What,
-    /// What it is to MRC, if it is a packet of that.
+    /// The packet as MRC has it, if it is one of that.
     pub(crate) mrc: Option<MrcPacket>,
     /// Its place among the requests of its flow.
     pub(crate) history: History,

@@ -3,85 +3,26 @@
 //! Counts agree when they are equal for every flow, not only in their sum. Facts that a tap could not
 //! see are left out.
 
+mod line;
 mod mrc;
+mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::text::port_name;
-use roce_model::{EventColumns, FlowRow, RunSummary, Severity, Sink, SinkError, Span};
+use roce_model::{FlowRow, Severity, Span};
 use roce_sim::truth::{ConnectionAtTap, HoleClass, PacketKind, TapFlow, TriggerKind, Truth};
 use roce_spelling::count;
 
+use self::line::line;
+pub(crate) use self::line::{Agreement, VerdictLine};
+pub(crate) use self::results::DemoResults;
 use super::lesson::Lesson;
-
-/// Keeps what the analysis hands out.
-#[derive(Debug, Default)]
-pub(crate) struct DemoResults {
-    flows: Vec<FlowRow>,
-    run: RunSummary,
-    paused: u64,
-}
-
-impl Sink for DemoResults {
-    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
-        for row in 0..rows.kind.len() {
-            if rows.kind.at(row).is_some_and(|kind| kind == "pause_interval") {
-                self.paused += rows.value.at(row).copied().unwrap_or(0);
-            }
-        }
-        Ok(())
-    }
-
-    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.flows.extend_from_slice(rows);
-        Ok(())
-    }
-
-    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
-        self.run = run.clone();
-        Ok(())
-    }
-}
-
-/// True if the analysis says what happened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Agreement {
-    /// It does.
-    Same,
-    /// It says what the taps can show of it.
-    AsSeen,
-    /// It does not.
-    Differs,
-}
-
-/// One line: what it is about, what is true, what the analysis says, and whether that is the same.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct VerdictLine {
-    pub(crate) about: String,
-    pub(crate) truth: String,
-    pub(crate) verdict: String,
-    pub(crate) agreement: Agreement,
-}
-
-impl Agreement {
-    fn from_bool(agrees: bool) -> Self {
-        if agrees { Self::Same } else { Self::Differs }
-    }
-
-    /// Agreement in full, or as far as can be seen.
-    fn as_seen(same: bool, agrees: bool) -> Self {
-        match (same, agrees) {
-            (true, _) => Self::Same,
-            (false, true) => Self::AsSeen,
-            (false, false) => Self::Differs,
-        }
-    }
-}
 
 /// All lines of a demo.
 pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
     let mut lines: Vec<VerdictLine> = copies(truth, concluded).into_iter().collect();
-    // Of MRC the truth has connections, and no flows.
+    // The truth has connections of MRC, and no flows.
     if truth.mrc.is_empty() {
         lines.extend(counts(truth, concluded));
     }
@@ -171,16 +112,6 @@ fn counts(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
         }
     }
     lines
-}
-
-/// A line with two counts.
-fn line(about: &str, truth: u64, verdict: u64) -> Option<VerdictLine> {
-    (truth > 0 || verdict > 0).then(|| VerdictLine {
-        about: about.to_owned(),
-        truth: count(truth),
-        verdict: count(verdict),
-        agreement: Agreement::from_bool(truth == verdict),
-    })
 }
 
 /// Frames that a mirror showed twice.

@@ -6,7 +6,8 @@ use roce_model::{MrcConnectionRow, MrcPathState};
 use roce_sim::truth::{MrcCause, Truth};
 use roce_spelling::count;
 
-use super::{Agreement, DemoResults, VerdictLine, line};
+use super::line::{Agreement, VerdictLine, line};
+use super::results::DemoResults;
 
 /// The lines about connections of MRC.
 pub(super) fn connections(truth: &Truth, concluded: &DemoResults) -> Vec<VerdictLine> {
