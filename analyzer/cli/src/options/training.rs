@@ -192,8 +192,8 @@ impl BuiltInForms {
         let rate = ["rate", "ups"].into_iter().find_map(value);
         let seconds = ["seconds", "each", "took"].into_iter().find_map(value);
         let seconds = seconds.or_else(|| rate.filter(|rate| *rate > 0.0).map(f64::recip))?;
-        let steps = ["step", "done", "batch", "updates"].into_iter();
-        let step = steps.filter_map(|name| found.name(name)).next()?;
+        let mut names = ["step", "done", "batch", "updates"].into_iter();
+        let step = names.find_map(|name| found.name(name))?;
         Some(LoggedTimes {
             step: step.as_str().parse().ok()?,
             allreduce: None,

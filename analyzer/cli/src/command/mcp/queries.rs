@@ -2,7 +2,7 @@
 //! runs `query`, one at a time, and reads and writes lines of JSON. `stop` ends the question that is answered.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -58,13 +58,13 @@ impl Queries {
     pub(super) fn start() -> anyhow::Result<Self> {
         let mut command = beside::command(own_process().get_program());
         command.args(["mcp", ".", "--answer-queries"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let input = child.stdin.take();
-        let output = child.stdout.take().context("no pipe")?;
         let (sender, lines) = channel();
+        let (outputs, output) = channel::<ChildStdout>();
+        // First the thread: without one a process would write to nobody.
         std::thread::Builder::new()
             .name("queries".to_owned())
             .spawn(move || {
+                let Ok(output) = output.recv() else { return };
                 for line in BufReader::new(output).lines() {
                     let Ok(line) = line else { return };
                     if sender.send(line).is_err() {
@@ -72,6 +72,9 @@ impl Queries {
                     }
                 }
             })?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = child.stdin.take();
+        outputs.send(child.stdout.take().context("no pipe")?)?;
         Ok(Self { child, input, lines })
     }
 

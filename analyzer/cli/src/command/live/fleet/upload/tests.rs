@@ -69,7 +69,9 @@ impl World {
             let name = format!("{run}.parquet");
             let mut file = folder.create(&name, true, Access::Private).unwrap();
             let length = 1 + below(&mut self.random, 300);
-            let bytes: Vec<u8> = (0..length).map(|_| below(&mut self.random, 256) as u8).collect();
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| u8::try_from(below(&mut self.random, 256)).unwrap())
+                .collect();
             file.write_all(&bytes).unwrap();
             self.truth.insert(format!("{table}/{DAY}/host=h7/{name}"), bytes);
         }
