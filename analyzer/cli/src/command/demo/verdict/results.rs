@@ -1,4 +1,4 @@
-//! What an analysis hands out, kept for the last table.
+//! Results that an analysis hands out, kept for the last table.
 
 use roce_model::{EventColumns, FlowRow, RunSummary, Sink, SinkError};
 
