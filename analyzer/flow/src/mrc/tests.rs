@@ -111,6 +111,20 @@ impl Wire {
         self.see(data, write(1, u64::from(psn) * 1024))
     }
 
+    /// 26 is missing 3 us after it was sent, and no round trip took longer than 1 us.
+    fn with_a_packet_missing() -> Self {
+        let mut wire = Self::new();
+        for psn in 1..=25 {
+            wire.send_by(psn, 1, false);
+            wire.answer(naming(psn, psn, 1, 0));
+        }
+        for psn in 26..=28 {
+            wire.send_by(psn, 1, false);
+        }
+        wire.answer(naming(25, 28, 1, 0b110));
+        wire
+    }
+
     /// A packet by a UDP source port.
     fn send_by(&mut self, psn: u32, port: u16, again: bool) -> SeenMrc {
         let flags = if again { 0x20 } else { 0 };
@@ -342,16 +356,7 @@ fn what_arrives_before_its_retransmission_can_was_not_lost() {
 #[test]
 fn what_comes_very_late_was_not_lost() {
     for is_late in [false, true] {
-        let mut wire = Wire::new();
-        for psn in 1..=25 {
-            wire.send_by(psn, 1, false);
-            wire.answer(naming(psn, psn, 1, 0));
-        }
-        wire.send_by(26, 1, false);
-        wire.send_by(27, 1, false);
-        wire.send_by(28, 1, false);
-        // 26 is missing 3 us after it was sent, and no round trip took longer than 1 us.
-        wire.answer(naming(25, 28, 1, 0b110));
+        let mut wire = Wire::with_a_packet_missing();
         wire.send_by(26, 2, true);
         wire.answer(naming(28, 26, 2, 0));
         for psn in 29..=600 {
@@ -369,16 +374,7 @@ fn what_comes_very_late_was_not_lost() {
 /// A packet is lost, sent again, overtaken and sent once more: the first sending was lost, and the second one was not.
 #[test]
 fn each_sending_of_a_packet_has_its_own_fate() {
-    let mut wire = Wire::new();
-    for psn in 1..=25 {
-        wire.send_by(psn, 1, false);
-        wire.answer(naming(psn, psn, 1, 0));
-    }
-    wire.send_by(26, 1, false);
-    wire.send_by(27, 1, false);
-    wire.send_by(28, 1, false);
-    // 26 is missing 3 us after it was sent, and no round trip took longer than 1 us.
-    wire.answer(naming(25, 28, 1, 0b110));
+    let mut wire = Wire::with_a_packet_missing();
     wire.send_by(26, 2, true);
     wire.send_by(29, 1, false);
     wire.answer(naming(25, 29, 1, 0b1110));

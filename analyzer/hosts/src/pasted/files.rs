@@ -273,5 +273,5 @@ pub(super) fn interface_of<'a>(line: &'a str, tool: &str) -> Option<&'a str> {
         Some(at) => *words.get(at + 1)?,
         None => *words.last()?,
     };
-    (is_prompt && words.len() <= 8 && crate::hca::is_plain_name(name)).then_some(name)
+    (is_prompt && words.len() <= 8 && is_plain_name(name)).then_some(name)
 }

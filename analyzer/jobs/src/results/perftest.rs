@@ -195,10 +195,11 @@ pub(super) fn parse(text: &str) -> Results {
 
 fn row(found: &mut Results, at: usize, line: &str, setting: &PerftestSetting, columns: &[String], unit: f64) {
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let value = |name: &str| {
+    let field = |name: &str| {
         let column = columns.iter().position(|column| column == name)?;
-        number(fields.get(column)?)
+        fields.get(column).copied()
     };
+    let value = |name: &str| number(field(name)?);
     let is_bandwidth = columns.iter().any(|column| column == "BW_average");
     let least = if is_bandwidth { "BW_average" } else { "t_avg" };
     if value(least).is_none() {
@@ -225,16 +226,11 @@ fn row(found: &mut Results, at: usize, line: &str, setting: &PerftestSetting, co
         && is_bandwidth
     {
         #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
-        let bits = messages * size as f64 * 8.0;
+        let size_bits = size as f64 * 8.0;
+        let bits = messages * size_bits;
         // A rate of small messages is a few units of its last digit.
-        let digit_of = |name: &str| {
-            let column = columns.iter().position(|column| column == name);
-            column
-                .and_then(|column| fields.get(column))
-                .map_or(0.0, |field| half_digit(field))
-        };
-        #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
-        let digit = digit_of("MsgRate") * 1e6 * size as f64 * 8.0 + digit_of("BW_average") * unit;
+        let digit_of = |name: &str| field(name).map_or(0.0, half_digit);
+        let digit = digit_of("MsgRate") * 1e6 * size_bits + digit_of("BW_average") * unit;
         if !agree(bits, goodput, ROUNDING, digit) {
             let text = format!(
                 "the message rate times the size is {:.2} Gbit/s, the average says {:.2}",

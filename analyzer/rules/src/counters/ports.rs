@@ -233,15 +233,15 @@ fn storms(growths: &Growths<'_>) -> Vec<CounterSign> {
         let storms = warnings.max(errors);
         let text = format!("the adapter reports {}", counted(storms, "pause storm"));
         let sign = CounterSign::new(growths, severity, object, &text);
-        let sign = if errors <= 0.0 {
-            sign
-        } else if errors < storms {
-            let of_them = counted(errors, "time");
-            sign.and(&format!(
-                "{of_them} it gave up pausing, and dropped what came then"
-            ))
+        let sign = if errors > 0.0 {
+            let times = if errors < storms {
+                counted(errors, "time") + " "
+            } else {
+                String::new()
+            };
+            sign.and(&format!("{times}it gave up pausing, and dropped what came then"))
         } else {
-            sign.and("it gave up pausing, and dropped what came then")
+            sign
         };
         sign.number("warnings", warnings).number("errors", errors)
     });

@@ -1,7 +1,7 @@
 //! Packets that were sent again after a hole or a silence. They may have been lost, or only overtaken. An answer proves the loss that shows
 //! the packet as missing when its sending is older than round trips on its path are. A responder answers a retransmission at once, by a SACK that
 //! names it (OCP-MRC-1.0, 7.5.2); where another SACK acknowledged the packet before, or one names an earlier sending, that had arrived.
-//! Of all others nothing shows if they were lost: they are counted as undecided.
+//! Nothing shows of all others if they were lost: they are counted as undecided.
 
 use roce_model::{EventKind, EventRow, Span, Time};
 

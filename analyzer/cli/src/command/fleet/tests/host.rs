@@ -1,13 +1,13 @@
 //! A simulated host: what it answers, and when, follows from a seed. Its clock goes on by what others wait for it.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use roce_model::random::{Random, stream};
 use roce_model::seeds::{below, once_in};
+use roce_remote::fleet::transfer::hex;
 use roce_remote::link::{Link, Script, ScriptBlock};
 use roce_remote::{CommandOutput, RemoteError, SessionLine};
 use sha2::{Digest as _, Sha256};
@@ -91,13 +91,7 @@ impl SimulatedFile {
             2 if is_lie => u64::MAX / 4,
             _ => whole,
         };
-        let hash = |bytes: &[u8]| {
-            let mut text = String::new();
-            for byte in Sha256::digest(bytes) {
-                let _ = write!(text, "{byte:02x}");
-            }
-            text
-        };
+        let hash = |bytes: &[u8]| hex(&Sha256::digest(bytes));
         let said_hash = match below(lies, 12) {
             0 if !is_honest => "-".to_owned(),
             1 if !is_honest => hash(b"another file"),
@@ -114,13 +108,7 @@ impl SimulatedFile {
 
     /// The host says the truth about it.
     pub(super) fn is_true(&self) -> bool {
-        self.said_bytes == self.bytes.len() as u64 && self.said_hash != "-" && {
-            let hash: Vec<String> = Sha256::digest(&self.bytes)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            hash.concat() == self.said_hash
-        }
+        self.said_bytes == self.bytes.len() as u64 && self.said_hash == hex(&Sha256::digest(&self.bytes))
     }
 }
 
