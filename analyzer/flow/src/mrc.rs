@@ -129,8 +129,13 @@ impl Mrc {
         events: &mut Vec<EventRow>,
     ) -> SeenMrc {
         let to = Direction::from_packet(packet);
+        let seen = sighting(packet, headers);
         let (at, opposite) = match headers.headers {
-            MrcHeaders::Write(_) | MrcHeaders::Probe { .. } => (self.of_data(to), None),
+            MrcHeaders::Write(_) => {
+                self.end(to, &seen);
+                (self.of_data(to), None)
+            }
+            MrcHeaders::Probe { .. } => (self.of_data(to), None),
             MrcHeaders::Sack(sack) => (self.of_ids(to, sack.ids), Some(sack.ids)),
             MrcHeaders::Nack { ids, .. } => (self.of_ids(to, ids), Some(ids)),
             MrcHeaders::Acknowledge { .. } => (self.by_requestor.get(&to.back(to.qpn)).copied(), None),
@@ -148,7 +153,22 @@ impl Mrc {
         if let (Some(ids), Some(connection)) = (opposite, self.connections.get_mut(at)) {
             connection.named(to.qpn, ids);
         }
-        self.connections.observe(at, &sighting(packet, headers), events)
+        self.connections.observe(at, &seen, events)
+    }
+
+    /// Ends the connection of data to a queue pair, if a packet is of the next one between the same queue pairs.
+    fn end(&mut self, to: Direction, seen: &Sighting) {
+        let at = self.by_data.get(&to).copied();
+        let Some(connection) = at.and_then(|at| self.connections.get_mut(at)) else {
+            return;
+        };
+        if connection.ends_before(seen) {
+            let requestor = connection.requestor_qpn;
+            self.by_data.remove(&to);
+            if let Some(qpn) = requestor {
+                self.by_requestor.remove(&Direction { qpn, ..to });
+            }
+        }
     }
 
     /// The connection of data and probes to a queue pair; a new one if there is none.

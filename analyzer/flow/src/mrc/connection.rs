@@ -24,6 +24,10 @@ const RECENT_CONTROLS: usize = 64;
 pub(super) const NEARLY_ALL: u64 = 90;
 /// Timeouts of one timer differ by less than this part of it.
 const TIMER_SHARE: u64 = 100;
+/// A mirror's copy follows its packet within this time.
+const MAX_COPY: Span = Span(1_000_000);
+/// No network delays a packet for longer.
+const MAX_DELAY: Span = Span(10_000_000);
 /// Maximum number of taps of a connection that are distinguished.
 const MAX_TAPS: usize = 64;
 
@@ -286,10 +290,13 @@ impl Connection {
         };
         let known = self.sent.get(position).copied();
         let again = seen.is_again;
-        let is_known = |sent: &Transmission| sent.tap != seen.tap && (sent.path, sent.stamp) == (path, stamp);
+        let is_known = |sent: &Transmission| {
+            (sent.path, sent.stamp) == (path, stamp)
+                && (sent.tap != seen.tap || self.is_copy(sent, again, seen.time))
+        };
         let was_again = known.is_some_and(|slot| slot.flags.has(SlotFlags::AGAIN));
         if was_again == again && known.and_then(|slot| slot.sent).as_ref().is_some_and(is_known) {
-            // Another tap has seen it.
+            // Another tap has seen it, or this one shows it twice.
             return SeenMrc::default();
         }
         if was_again && !again {
@@ -323,6 +330,25 @@ impl Connection {
             is_again,
             ..SeenMrc::default()
         }
+    }
+
+    /// True if a packet that differs in nothing from one at the same tap is a copy of it. A requestor sends a packet once, and again by another
+    /// EV, with another stamp, when an answer or a timer told it to.
+    fn is_copy(&self, sent: &Transmission, again: bool, now: Time) -> bool {
+        let after = now.since(sent.time);
+        after <= MAX_COPY && (!again || sent.stamp.is_some() || self.is_too_soon(after))
+    }
+
+    /// True if a first sending shows that the queue pairs were set up anew: its PSN was sent before a silence that is longer than any network
+    /// delays a packet, and nothing asks for it.
+    pub(super) fn ends_before(&mut self, seen: &Sighting) -> bool {
+        let Some((_, highest)) = self.range.filter(|_| !seen.is_again) else {
+            return false;
+        };
+        let position = self.position(seen.psn);
+        seen.time.since(self.last) > MAX_DELAY
+            && position <= highest
+            && (self.counts.sacks == 0 || self.has_arrived(position))
     }
 
     /// A first sending that its own retransmission has overtaken. Behind that tap it was not lost.

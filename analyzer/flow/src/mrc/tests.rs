@@ -240,6 +240,47 @@ fn packets_of_two_taps_count_once() {
     );
 }
 
+/// A mirror may show a packet twice. A requestor never sends the same bytes again: its retransmissions say so and have another EV.
+#[test]
+fn a_copy_at_the_same_tap_is_no_sending() {
+    let mut wire = Wire::with_a_packet_missing();
+    // 26 to 28 again 3 us later, and the retransmission of 26 with its copy.
+    for psn in 26..=28 {
+        assert_eq!(wire.send_by(psn, 1, false), SeenMrc::default());
+    }
+    assert!(wire.send_by(26, 2, true).is_again);
+    wire.now -= 900;
+    assert_eq!(wire.send_by(26, 2, true), SeenMrc::default());
+    wire.answer(naming(28, 26, 2, 0));
+    let row = wire.row();
+    assert_eq!((row.packets, row.retransmitted_packets, row.spurious), (29, 1, 0));
+}
+
+/// Queue pairs that are set up anew begin with PSNs that were sent before: that is another connection, not retransmissions.
+#[test]
+fn a_queue_pair_that_begins_again_is_another_connection() {
+    let mut wire = Wire::with_a_packet_missing();
+    wire.answer(naming(28, 26, 1, 0));
+    wire.now += 10_000_000;
+    for psn in 1..=25 {
+        wire.send_by(psn, 1, false);
+        wire.answer(naming(psn, psn, 1, 0));
+    }
+    let conclusion = wire.mrc.conclude(&mut Vec::new());
+    let rows = conclusion.connections.iter();
+    let counts: Vec<_> = rows
+        .map(|row| (row.packets, row.sacks, row.retransmitted_packets, row.spurious))
+        .collect();
+    assert_eq!(counts, [(28, 27, 0, 0), (25, 25, 0, 0)]);
+    // What was not acknowledged is sent again after a silence, whatever its flag says.
+    let mut wire = Wire::with_a_packet_missing();
+    wire.now += 10_000_000;
+    wire.send_by(26, 2, false);
+    let conclusion = wire.mrc.conclude(&mut Vec::new());
+    assert_eq!(conclusion.connections.len(), 1);
+    assert_eq!(conclusion.connections[0].retransmitted_packets, 1);
+}
+
 /// Random headers, PSNs and queue pairs: nothing falls over, and nothing grows beyond its bound.
 #[test]
 fn anything_is_taken() {

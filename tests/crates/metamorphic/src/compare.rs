@@ -240,7 +240,10 @@ fn is_worse(id: &str, before: &Answer, after: &Answer) -> bool {
 /// Differences of two verdicts' numbers, in words.
 fn facts<'a>(numbers: Numbers, was: &'a Verdict, is: &'a Verdict) -> impl Iterator<Item = String> + 'a {
     let names: BTreeSet<&String> = was.facts.keys().chain(is.facts.keys()).collect();
-    names.into_iter().filter_map(move |name| {
+    // It describes the worst one of so many.
+    let is_of_one = was.facts.contains_key("found");
+    let names = names.into_iter().filter(|name| !name.ends_with("_qpn"));
+    names.filter_map(move |name| {
         let (old, new) = (was.facts.get(name).copied(), is.facts.get(name).copied());
         let (Some(old), Some(new)) = (old, new) else {
             return (!matches!(numbers, Numbers::None))
@@ -256,6 +259,7 @@ fn facts<'a>(numbers: Numbers, was: &'a Verdict, is: &'a Verdict) -> impl Iterat
                 OF_WIRE_BYTES.iter().any(|part| name.contains(part)) || near(name, old, new, 0.0)
             }
             Numbers::All { nanos } => near(name, old, new, nanos),
+            Numbers::Twice if is_of_one && name != "found" => near(name, old, new, 0.0),
             Numbers::Twice if LEVELS.iter().any(|part| name.contains(part)) => {
                 near(name, old, new, 0.0) || near(name, 2.0 * old, new, 0.0)
             }

@@ -175,7 +175,7 @@ impl Connection {
     }
 
     /// True if no answer to a packet comes so soon after it.
-    fn is_too_soon(&self, after: Span) -> bool {
+    pub(super) fn is_too_soon(&self, after: Span) -> bool {
         let knows_times = self.counts.sacks >= MIN_SACKS && self.taps.len() == 1;
         knows_times && self.shortest.is_some_and(|shortest| after < shortest)
     }

@@ -11,6 +11,7 @@
 
 use roce_model::{Packet, Time};
 use roce_wire::Operation;
+use roce_wire::transport::mrc;
 
 pub(super) const TIME_SHIFT: u32 = 6;
 /// Copies are this close, in units of [`TIME_SHIFT`], 131 us: farther than any switch is from itself. Retransmissions may
@@ -312,10 +313,11 @@ fn is_read(packet: &Packet) -> bool {
     opcode.is_read_response() || opcode.operation() == Operation::ReadRequest
 }
 
-/// A NAK or an RNR NAK, by the syndrome of its AETH (IBTA 9.7.5.2.1): bits 6 and 5.
+/// A NAK or an RNR NAK, by the syndrome of its AETH (IBTA 9.7.5.2.1): bits 6 and 5. Packets of MRC have a hash in its place, and a requestor of
+/// MRC never sends the same bytes again.
 #[inline]
 fn is_refusal(packet: &Packet) -> bool {
-    packet.roce.aeth.0[0] & 0x60 != 0
+    packet.roce.aeth.0[0] & 0x60 != 0 && !mrc::may_be(packet.roce.bth.0[0])
 }
 
 impl Mirrors {

@@ -11,6 +11,11 @@ use crate::packet::{self, number24, put24};
 use crate::tape::Tape;
 use crate::transformation::InputCopy;
 
+/// Opcodes of MRC: requests and answers of endpoints, which always go to queue pair 2.
+const MRC_ENDPOINT: [u8; 2] = [0xd8, 0xd9];
+/// SACK, NACK and probe of MRC.
+const MRC_CONTROL: [u8; 3] = [0xdc, 0xdd, 0xde];
+
 /// Every RoCE packet of a tape.
 fn packets(tape: &Tape) -> impl Iterator<Item = Roce> {
     let records = tape.records.iter();
@@ -141,7 +146,17 @@ pub(super) fn with_qpns(input: &Input, draw: &mut Draw) -> Option<Input> {
     Some(changed(input, |data, roce| {
         let bth = usize::from(roce.bth_offset);
         let other = number24(&data[bth + 5..]) ^ by;
-        put24(&mut data[bth + 5..], other);
+        if !MRC_ENDPOINT.contains(&data[bth]) {
+            put24(&mut data[bth + 5..], other);
+        }
+        if MRC_CONTROL.contains(&data[bth]) && data.len() >= bth + 24 {
+            // Behind the BTH: eight bytes, then the low 16 bits of two queue pairs (OCP-MRC-1.0, SETH, NETH and PETH).
+            for place in [bth + 20, bth + 22] {
+                let [.., high, low] = by.to_be_bytes();
+                let id = u16::from_be_bytes(bytes(data, place)) ^ u16::from_be_bytes([high, low]);
+                put(data, place, &id.to_be_bytes());
+            }
+        }
         if roce.seen.has(ExtendedHeaders::DETH) && roce.bth.opcode().extended().has(ExtendedHeaders::DETH) {
             // Behind the BTH: the queue key, a reserved byte, the source queue pair (IBTA 9.3.2).
             let other = number24(&data[bth + 17..]) ^ by;
