@@ -116,6 +116,8 @@ pub(super) struct Connection {
     timer: Option<Span>,
     /// Time until packets were sent again, by the place of their cause.
     pub(super) repair: [Union; Cause::PLACES],
+    /// When data was last sent between its hosts, by any connection, unless a timer had it sent again. It waits in one queue for the port.
+    pub(super) port_used: Option<Time>,
     /// Hop limits of data and answers.
     pub(super) data_hops: Option<u8>,
     pub(super) answer_hops: Option<u8>,
@@ -158,6 +160,7 @@ impl Connection {
             shortest: None,
             skew: None,
             timer: None,
+            port_used: None,
             repair: [Union::default(); Cause::PLACES],
             data_hops: None,
             answer_hops: None,
@@ -290,9 +293,10 @@ impl Connection {
         };
         let known = self.sent.get(position).copied();
         let again = seen.is_again;
+        let is_asked = known.is_some_and(|slot| slot.refused.is_some() || slot.flags.has(SlotFlags::IS_HOLE));
         let is_known = |sent: &Transmission| {
             (sent.path, sent.stamp) == (path, stamp)
-                && (sent.tap != seen.tap || self.is_copy(sent, again, seen.time))
+                && (sent.tap != seen.tap || self.is_copy(sent, (again, is_asked), seen.time))
         };
         let was_again = known.is_some_and(|slot| slot.flags.has(SlotFlags::AGAIN));
         if was_again == again && known.and_then(|slot| slot.sent).as_ref().is_some_and(is_known) {
@@ -307,9 +311,13 @@ impl Connection {
         let payload = seen.payload_bytes;
         self.counts.packets += 1;
         self.counts.payload += u64::from(payload);
+        let mut cause = None;
         if is_again {
             self.wait_for_certainty(position, seen.time);
-            self.again(seen, position, known.as_ref(), sending, events);
+            cause = Some(self.again(seen, position, known.as_ref(), sending, events));
+        }
+        if cause != Some(Cause::Timeout) {
+            self.port_used = self.port_used.max(Some(seen.time));
         }
         if known.is_none_or(|slot| slot.sent.is_none()) {
             self.messages.sent(message, ends, position, seen.time);
@@ -332,11 +340,12 @@ impl Connection {
         }
     }
 
-    /// True if a packet that differs in nothing from one at the same tap is a copy of it. A requestor sends a packet once, and again by another
-    /// EV, with another stamp, when an answer or a timer told it to.
-    fn is_copy(&self, sent: &Transmission, again: bool, now: Time) -> bool {
+    /// True if a packet that differs in nothing from one at the same tap is a copy of it. A requestor sends a packet once. It sends it again with
+    /// another stamp, or not sooner than an answer has asked for it.
+    fn is_copy(&self, sent: &Transmission, (again, is_asked): (bool, bool), now: Time) -> bool {
         let after = now.since(sent.time);
-        after <= MAX_COPY && (!again || sent.stamp.is_some() || self.is_too_soon(after))
+        let is_sooner = || !is_asked && self.is_too_soon(after);
+        after <= MAX_COPY && (!again || sent.stamp.is_some() || is_sooner())
     }
 
     /// True if a first sending shows that the queue pairs were set up anew: its PSN was sent before a silence that is longer than any network
@@ -386,6 +395,8 @@ impl Connection {
             return;
         };
         self.counts.distinct += u64::from(slot.sent.is_none());
+        slot.flags
+            .set(SlotFlags::OFTEN, slot.before.is_some() || slot.flags.has(SlotFlags::OFTEN));
         slot.before = slot.sent;
         slot.sent = Some(sending);
         slot.payload = payload;
@@ -421,7 +432,7 @@ impl Connection {
         known: Option<&Slot>,
         sending: Transmission,
         events: &mut Vec<EventRow>,
-    ) {
+    ) -> Cause {
         let slot = known.copied().unwrap_or_default();
         let cause = self.cause(&slot, sending.time);
         let bytes = u64::from(seen.payload_bytes);
@@ -446,6 +457,7 @@ impl Connection {
         } else if matches!(cause, Cause::Hole | Cause::Timeout) && !slot.flags.has(SlotFlags::TRIMMED) {
             self.doubt(position);
         }
+        cause
     }
 
     fn note_spurious(&mut self, position: u64, bytes: u64) {
@@ -465,10 +477,9 @@ impl Connection {
         if slot.sent.is_none() && !self.is_covered(NEARLY_ALL) {
             return Cause::Unknown;
         }
-        // A SACK makes its sender act at once. In a silence nothing but a timer does.
-        let is_silent = self
-            .last_sack
-            .is_some_and(|sack| self.shortest.is_some() && now.since(sack) > self.longest);
+        // A SACK makes its sender act as soon as the port is free. In a silence nothing but a timer does.
+        let is_quiet = |last: Option<Time>| last.is_some_and(|last| now.since(last) > self.longest);
+        let is_silent = self.shortest.is_some() && is_quiet(self.last_sack) && is_quiet(self.port_used);
         let is_hole = slot.flags.has(SlotFlags::IS_HOLE);
         let is_due = slot
             .sent
@@ -523,10 +534,10 @@ impl Connection {
         }
     }
 
-    /// Probes that nothing has answered, although there was time for it.
+    /// Probes that nothing has answered, although there was time for it also on a path that takes longer than all that were measured.
     pub(super) fn close_probes(&mut self) {
         for probe in core::mem::take(&mut self.probes) {
-            if self.last.since(probe.time).0 > 2 * self.longest.0 {
+            if self.last.since(probe.time).0 > undecided::PATIENCE * self.longest.0 {
                 self.count_unanswered(&probe);
             }
         }

@@ -1,6 +1,8 @@
 //! The connections of one transport, with what all of them may remember together.
 
-use roce_model::{Address, EventKind, EventRow, MrcPathRow, MrcPathState, TapId};
+use std::collections::HashMap;
+
+use roce_model::{Address, EventKind, EventRow, MrcPathRow, MrcPathState, TapId, Time};
 
 use super::conclusion::MrcConclusion;
 use super::connection::Connection;
@@ -14,6 +16,8 @@ const MAX_REMEMBERED: usize = 1 << 22;
 /// Paths of all connections of a shard together, at most: some 100 MB. Packets on further ones count for their connection alone.
 const MAX_ALL_PATHS: usize = 1 << 18;
 
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// All connections of a transport.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
@@ -22,6 +26,10 @@ pub(crate) struct Pool {
     room: usize,
     /// Paths of all connections.
     paths: usize,
+    /// When data was last sent from one host to another, and of each connection its place there.
+    port_used: Vec<Option<Time>>,
+    places: Vec<usize>,
+    by_hosts: Map<[Address; 2], usize>,
 }
 
 impl Pool {
@@ -34,6 +42,12 @@ impl Pool {
         let connection = Connection::new(requestor, responder, psn_bits);
         self.room += connection.sent.room();
         self.list.push(connection);
+        let ways = self.port_used.len();
+        let place = *self.by_hosts.entry([requestor, responder]).or_insert(ways);
+        if place == ways {
+            self.port_used.push(None);
+        }
+        self.places.push(place);
         Some(at)
     }
 
@@ -53,7 +67,10 @@ impl Pool {
         let (room, paths) = (connection.sent.room(), connection.paths.list.len());
         connection.paths.limit(self.paths >= MAX_ALL_PATHS);
         connection.sent.allow_growth(self.room + room <= MAX_REMEMBERED);
+        let way = self.places[at];
+        connection.port_used = self.port_used[way];
         let answer = connection.observe(seen, events);
+        self.port_used[way] = connection.port_used;
         self.room += connection.sent.room() - room;
         self.paths += connection.paths.list.len() - paths;
         answer

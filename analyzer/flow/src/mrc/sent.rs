@@ -57,6 +57,8 @@ impl SlotFlags {
     pub(super) const ANSWERED: Self = Self(1 << 7);
     /// It is among those whose loss is likely.
     pub(super) const WAITS: Self = Self(1 << 8);
+    /// It was sent more than twice: nothing is known of the first sending.
+    pub(super) const OFTEN: Self = Self(1 << 9);
 
     pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

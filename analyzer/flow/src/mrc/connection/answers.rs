@@ -3,6 +3,7 @@
 use roce_model::{EventKind, EventRow, MrcSack, Span, TapId, Time};
 use roce_wire::transport::uet::nack_name;
 
+use super::undecided::SOME_SAMPLES;
 use super::{Connection, Sighting};
 use crate::mrc::causes::{BEYOND_WINDOW, FAILED, MISSED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
 use crate::mrc::seen::SeenMrc;
@@ -86,13 +87,14 @@ impl Connection {
         }
     }
 
-    /// How much older a SACK may be than the fastest one: by so much the round trip that it ends is longer than the shortest one.
+    /// How much older a SACK may be than the fastest one: by so much the round trip that it ends is longer than the shortest one on its path, or on
+    /// any, where its path is not known well.
     fn age_of_sack(&self, named: Option<Transmission>, now: Time) -> Span {
         let trip = named.map_or(self.longest, |sending| now.since(sending.time));
-        Span(
-            trip.0
-                .saturating_sub(self.shortest.map_or(trip.0, |shortest| shortest.0)),
-        )
+        let path = named.and_then(|sending| self.paths.list.get(usize::from(sending.path)));
+        let own = path.filter(|path| path.samples >= SOME_SAMPLES).map(|path| path.shortest);
+        let shortest = own.or(self.shortest).unwrap_or(trip);
+        Span(trip.0.saturating_sub(shortest.0))
     }
 
     /// An acknowledgement of messages, which complete in their order: everything up to its PSN arrived. A NAK ends the connection.
@@ -158,9 +160,9 @@ impl Connection {
             .find(|sending| sending.stamp == stamp)
     }
 
-    /// The sending of a packet on a path, if only one of the latest two went there.
+    /// The sending of a packet on a path, if only one went there.
     fn sending_on(&self, position: u64, path: u16) -> Option<Transmission> {
-        let slot = self.sent.get(position)?;
+        let slot = self.sent.get(position).filter(|slot| !slot.flags.has(SlotFlags::OFTEN))?;
         let mut on_path = [slot.sent, slot.before]
             .into_iter()
             .flatten()

@@ -7,6 +7,7 @@ use roce_model::{EventKind, EventRow, Span, Time};
 
 use super::Connection;
 use super::waiting::WaitingPacket;
+use crate::mrc::paths::Path;
 use crate::mrc::sent::{Slot, SlotFlags, Transmission};
 
 /// Packets whose loss is likely and not certain, at most. About the oldest one beyond it is decided at once.
@@ -14,14 +15,13 @@ const MAX_WAITING: usize = 512;
 /// SACKs after which the shortest time from a packet to its SACK is known.
 const MIN_SACKS: u64 = 20;
 /// A loss is certain after this many of the longest round trips: until then paths show how long theirs take.
-const PATIENCE: u64 = 8;
+pub(super) const PATIENCE: u64 = 8;
 
 /// A packet that takes longer than all others of its path by so many times of what those differ was lost: what was measured is a sample, and the
 /// next one may take longer. Many samples come close to the longest time.
 const MARGIN: u64 = 2;
-const MARGIN_OF_MANY: u64 = 1;
 /// Round trips of a path by which it is known how much they differ, and those that are many. Of fewer the differences on other paths count.
-const SOME_SAMPLES: u64 = 8;
+pub(super) const SOME_SAMPLES: u64 = 8;
 const MANY_SAMPLES: u64 = 32;
 
 /// The sending of a packet that an answer names.
@@ -188,16 +188,27 @@ impl Connection {
         let Some(path) = self.paths.list.get(usize::from(sending.path)) else {
             return age >= PATIENCE * self.longest.0;
         };
-        let own = path.longest.0.saturating_sub(path.shortest.0);
         match (path.samples, path.within) {
-            (MANY_SAMPLES.., _) => age > path.longest.0 + MARGIN_OF_MANY * own,
-            (SOME_SAMPLES.., _) => age > path.longest.0 + MARGIN * own,
-            (1.., _) => age > path.longest.0 + MARGIN * self.spread.0,
+            (1.., _) => age > self.latest_on(path),
             // No SACK names a packet of it, and one came in less than this time.
             (0, Some(within)) => age > within.0 + (MARGIN + 1) * self.spread.0,
             // It may be slower than all that were measured, unless its probe was not answered.
             (0, None) => age >= self.longest.0 && path.unanswered > 0 || age >= PATIENCE * self.longest.0,
         }
+    }
+
+    /// The longest time that a round trip on a path may take, in ns. Its own ones tell, or those of all paths together: by how much the longest
+    /// and the shortest one of a path differ.
+    fn latest_on(&self, path: &Path) -> u64 {
+        let own = path.longest.0 - path.shortest.0;
+        let by_own = match path.samples {
+            MANY_SAMPLES.. => path.longest.0 + own / 2,
+            SOME_SAMPLES.. => path.longest.0 + own,
+            _ => u64::MAX,
+        };
+        let half = self.spread.0 / 2;
+        let by_all = path.shortest.0 + if self.counts.sacks >= 128 { 3 * half } else { 4 * half };
+        by_own.min(by_all.max(path.longest.0))
     }
 
     /// True if more answers may prove a loss.

@@ -115,13 +115,15 @@ fn connection(run: &MrcRun<'_>, number: u32, pair: &Pair, sent: &[&Transmission]
         }
     }
     let longest = longest_ways(sent);
+    // Who sees the sender's port alone knows when an answer was made only as well as ways of one path are equal.
+    let unsure = run.scenario.mrc.jitter;
     for sent in sent {
         let fate = fates[&sent.index];
         let known = !pair.sender.outstanding.contains_key(&sent.index);
         let judged = JudgedSending {
             repaired: fate.last > sent.attempt && known,
             shown: longest.get(&sent.ev).is_some_and(|longest| {
-                let due = sent.time.plus(*longest);
+                let due = sent.time.plus(*longest).plus(unsure);
                 heard
                     .iter()
                     .any(|heard| heard.made > due && heard.sack.misses(sent.index))
