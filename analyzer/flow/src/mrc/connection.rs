@@ -395,8 +395,10 @@ impl Connection {
             return;
         };
         self.counts.distinct += u64::from(slot.sent.is_none());
-        slot.flags
-            .set(SlotFlags::OFTEN, slot.before.is_some() || slot.flags.has(SlotFlags::OFTEN));
+        slot.flags.set(
+            SlotFlags::OFTEN,
+            slot.before.is_some() || slot.flags.has(SlotFlags::OFTEN),
+        );
         slot.before = slot.sent;
         slot.sent = Some(sending);
         slot.payload = payload;

@@ -92,7 +92,9 @@ impl Connection {
     fn age_of_sack(&self, named: Option<Transmission>, now: Time) -> Span {
         let trip = named.map_or(self.longest, |sending| now.since(sending.time));
         let path = named.and_then(|sending| self.paths.list.get(usize::from(sending.path)));
-        let own = path.filter(|path| path.samples >= SOME_SAMPLES).map(|path| path.shortest);
+        let own = path
+            .filter(|path| path.samples >= SOME_SAMPLES)
+            .map(|path| path.shortest);
         let shortest = own.or(self.shortest).unwrap_or(trip);
         Span(trip.0.saturating_sub(shortest.0))
     }
@@ -162,7 +164,10 @@ impl Connection {
 
     /// The sending of a packet on a path, if only one went there.
     fn sending_on(&self, position: u64, path: u16) -> Option<Transmission> {
-        let slot = self.sent.get(position).filter(|slot| !slot.flags.has(SlotFlags::OFTEN))?;
+        let slot = self
+            .sent
+            .get(position)
+            .filter(|slot| !slot.flags.has(SlotFlags::OFTEN))?;
         let mut on_path = [slot.sent, slot.before]
             .into_iter()
             .flatten()

@@ -20,6 +20,8 @@ pub(super) const PATIENCE: u64 = 8;
 /// A packet that takes longer than all others of its path by so many times of what those differ was lost: what was measured is a sample, and the
 /// next one may take longer. Many samples come close to the longest time.
 const MARGIN: u64 = 2;
+/// SACKs of a connection that show by how much round trips of one path differ.
+const MANY_SACKS: u64 = 128;
 /// Round trips of a path by which it is known how much they differ, and those that are many. Of fewer the differences on other paths count.
 pub(super) const SOME_SAMPLES: u64 = 8;
 const MANY_SAMPLES: u64 = 32;
@@ -203,12 +205,16 @@ impl Connection {
         let own = path.longest.0 - path.shortest.0;
         let by_own = match path.samples {
             MANY_SAMPLES.. => path.longest.0 + own / 2,
-            SOME_SAMPLES.. => path.longest.0 + own,
+            SOME_SAMPLES.. => path.longest.0 + MARGIN * own,
             _ => u64::MAX,
         };
-        let half = self.spread.0 / 2;
-        let by_all = path.shortest.0 + if self.counts.sacks >= 128 { 3 * half } else { 4 * half };
-        by_own.min(by_all.max(path.longest.0))
+        let spread = self.spread.0;
+        let margin = if self.counts.sacks >= MANY_SACKS {
+            spread / 2
+        } else {
+            spread
+        };
+        by_own.min((path.shortest.0 + spread + margin).max(path.longest.0))
     }
 
     /// True if more answers may prove a loss.
