@@ -1,4 +1,5 @@
-//! Results of traffic tools: perftest, iperf3, iperf 2, nccl-tests, benchmarks of PyTorch, and logs. Each becomes [`Results`].
+//! Results of traffic tools: perftest, qperf, iperf3, iperf 2, nccl-tests, OSU's micro-benchmarks, benchmarks of PyTorch, and logs. Each becomes
+//! [`Results`].
 //!
 //! Rates are in bit/s and times in microseconds, whatever the tool prints: perftest's `MB/sec` are 2^20 bytes, iperf's `Gbits/sec` are 10^9
 //! bits, those of nccl-tests 10^9 bytes. A value that a tool did not print is absent.
@@ -9,9 +10,11 @@ mod iperf;
 mod log;
 mod measured;
 mod nccl;
+mod osu;
 mod perftest;
 mod perftest_document;
 mod pytorch;
+mod qperf;
 mod span;
 mod text;
 
@@ -50,6 +53,17 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         perftest::parse(text)
     } else if bench::is_one(text) {
         bench::parse(text)
+    } else if qperf::is_one(text) || osu::is_one(text) {
+        let mut found = if osu::is_one(text) {
+            osu::parse(text)
+        } else {
+            qperf::parse(text)
+        };
+        // MPI prints its errors between the lines.
+        if is_log(text) || has_error(text) {
+            log::parse(text, &mut found);
+        }
+        found
     } else if pytorch::is_one(text) {
         pytorch::parse(text, world)
     } else if nccl::is_one(text) || is_log(text) {
