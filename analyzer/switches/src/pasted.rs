@@ -40,7 +40,7 @@ const CUMULUS: PastedDevice = PastedDevice::Switch(SwitchKind::Cumulus);
 const ESXI: PastedDevice = PastedDevice::Hypervisor;
 
 /// The commands whose answers are known by their content. `{}` is the adapter, or the port.
-const MARKS: [Mark; 57] = [
+const MARKS: [Mark; 61] = [
     // Ports of Cumulus have the names of Linux, and statistics of switchd.
     (CUMULUS, "ethtool -S {}", &["NIC statistics:", "HwIf"]),
     (
@@ -141,7 +141,27 @@ const MARKS: [Mark; 57] = [
     (
         EOS,
         "show interfaces counters queue detail",
-        &["TxQ", "Counter/pkts", "Et1"],
+        &["TxQ", "Counter/pkts", "\nEt"],
+    ),
+    (
+        EOS,
+        "show interfaces counters queue",
+        &["EnqPkts", "DropPkts", "DropOctets"],
+    ),
+    (
+        EOS,
+        "show priority-flow-control",
+        &["Port ", "Priorities", "PFC receive processing"],
+    ),
+    (
+        EOS,
+        "show priority-flow-control",
+        &["Port ", " Enabled ", " Priorities ", " Active", "\nEt"],
+    ),
+    (
+        EOS,
+        "show interfaces counters queue | json",
+        &["\"ingressVoqCounters\""],
     ),
     (
         EOS,
