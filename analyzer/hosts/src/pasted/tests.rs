@@ -283,3 +283,39 @@ fn limits_alone_are_judged() {
         Status::Unknown
     );
 }
+
+/// After open-lldp's lldptool(8), mlnx_qos and dcb-pfc(8).
+#[test]
+fn priorities_with_pfc_of_a_text() {
+    let on = |priorities: &[usize]| std::array::from_fn(|priority| priorities.contains(&priority));
+    for (text, interface, priorities) in [
+        (
+            "# lldptool -t -i ens1 -V PFC\nIEEE 8021QAZ PFC TLV\n\t Willing: yes\n\t PFC capable traffic classes: 8\n\t PFC enabled: 3 4\n",
+            "ens1",
+            [3, 4].as_slice(),
+        ),
+        ("# lldptool -ti ens2 -V PFC -c enabled\nenabled=3\n", "ens2", &[3]),
+        ("\t PFC enabled: none\n", "out", &[]),
+        (
+            "DCBX mode: OS controlled\nPriority trust state: dscp\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n\tenabled     0   0   0   1   0   0   0   0   \n",
+            "out",
+            &[3],
+        ),
+        (
+            "$ dcb pfc show dev ens3\npfc-cap 8\nprio-pfc 0:off 1:off 2:off 3:off 4:off 5:on 6:off 7:off\n",
+            "ens3",
+            &[5],
+        ),
+    ] {
+        assert_eq!(
+            pasted_pfc(text, "out"),
+            [(interface.to_owned(), on(priorities))],
+            "{text}"
+        );
+    }
+    // The neighbour's settings are not this port's.
+    assert_eq!(
+        pasted_pfc("# lldptool -t -n -i ens1 -V PFC\n\t PFC enabled: 3\n", "out"),
+        []
+    );
+}
