@@ -160,7 +160,7 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 140] = [
+const MARKS: [(Program, Need, &[&str]); 150] = [
     (Program::Nccl, Need::Nothing, &["call to ibv_", " failed"]),
     (Program::Mpich, Need::Nothing, &["mpidi_ofi_", "failed"]),
     (Program::Mpich, Need::Words, &["mpidi_ofi"]),
@@ -189,6 +189,15 @@ const MARKS: [(Program, Need, &[&str]); 140] = [
     (Program::Spark, Need::Words, &["rdmanode"]),
     (Program::Spark, Need::Words, &["rdmashuffle"]),
     (Program::Spark, Need::Words, &["ucxshuffle"]),
+    // `FetchFailed` of a shuffle without RDMA names none of these.
+    (Program::Spark, Need::Words, &["fetchfailed", "shuffle.rdma"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "sparkrdma"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "shuffle.ucx"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "openucx"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "ucxexception"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "sparkucx"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "rdma_cm"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "disni"]),
     (Program::Mvapich, Need::Nothing, &["desc error in msg to"]),
     (
         Program::Perftest,
@@ -227,8 +236,15 @@ const MARKS: [(Program, Need, &[&str]); 140] = [
     ),
     (Program::Perftest, Need::Nothing, &["problems with warm up"]),
     (Program::Perftest, Need::Nothing, &["poll cq failed"]),
-    (Program::Perftest, Need::Nothing, &["unexpected cm event"]),
+    (Program::Perftest, Need::Nothing, &["unexpected cm event bl"]),
     (Program::Perftest, Need::Words, &["couldn't connect to "]),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["port number ", " state is down"],
+    ),
+    // The program's words stand before those of the library below it.
+    (Program::Iser, Need::Words, &["isert"]),
     (Program::OpenMpi, Need::Words, &["pml_ucx"]),
     (
         Program::Mlx5,
@@ -430,7 +446,7 @@ fn has_words_of(lower: &str, words: &str) -> bool {
 ///
 /// Sources: names of modules in Linux `drivers/infiniband/hw` and `drivers/net/ethernet`, prefixes of `dev_err` and `ibdev_err`; perftest
 /// `src/perftest_resources.c` and `perftest_communication.c`; rdma-core `librdmacm/examples/rping.c`, `libibverbs/examples`.
-const FAMILIES: [(Program, &[&str]); 31] = [
+const FAMILIES: [(Program, &[&str]); 54] = [
     (Program::Ucx, &["ucx  error"]),
     (Program::Ucx, &["ucx error"]),
     (Program::Mlx5, &["mlx5_core"]),
@@ -461,7 +477,30 @@ const FAMILIES: [(Program, &[&str]); 31] = [
     (Program::NvmeKernel, &["nvmet_rdma"]),
     (Program::RpcRdma, &["rpcrdma"]),
     (Program::Nvshmem, &["nvshmem"]),
+    (Program::Nvshmem, &["ibgda"]),
+    (Program::Nvshmem, &["ibrc.cpp"]),
     (Program::Mooncake, &["mooncake"]),
+    (Program::Mooncake, &["rdma_transport.cpp"]),
+    (Program::Mooncake, &["rdma_endpoint.cpp"]),
+    (Program::Mooncake, &["rdma_context.cpp"]),
+    (Program::Mooncake, &["worker_pool.cpp"]),
+    (Program::Nccl, &["nccl warn", "net/ib"]),
+    (Program::Nccl, &["nccl warn", "net_ib"]),
+    (Program::Gloo, &["gloo/transport"]),
+    (Program::OpenMpi, &["pml_ucx.c"]),
+    (Program::OpenMpi, &["mtl_ofi"]),
+    (Program::OpenMpi, &["btl_openib"]),
+    (Program::OpenMpi, &["openfabrics device"]),
+    (Program::Nixl, &["nixl"]),
+    (Program::Ceph, &["rdmastack"]),
+    (Program::Ceph, &["rdmaconnectedsocketimpl"]),
+    (Program::Ceph, &[" -1 infiniband "]),
+    (Program::Iser, &["isert"]),
+    (Program::Iser, &["iser: "]),
+    (Program::Srp, &["ib_srp"]),
+    (Program::SmbDirect, &["smb_direct"]),
+    (Program::SmbDirect, &["smbdirect"]),
+    (Program::SmbDirect, &["smbd_"]),
 ];
 
 /// Words that say that something failed, each a whole word.
@@ -496,7 +535,8 @@ const FAILURES: [&str; 28] = [
     "hung",
 ];
 /// Phrases that say so, and phrases of lines that are none although they have such a word.
-const FAILED_PHRASES: [&str; 8] = [
+const FAILED_PHRASES: [&str; 9] = [
+    "was reset",
     "timed out",
     "link down",
     "link is down",
