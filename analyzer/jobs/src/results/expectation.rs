@@ -41,13 +41,15 @@ pub enum Outcome {
 }
 
 /// Names of the tools in expectations, and the beginnings of the programs' names that each has.
-const TOOLS: [(&str, &[&str]); 6] = [
+const TOOLS: [(&str, &[&str]); 8] = [
     ("perftest", &["ib_", "perftest"]),
     ("iperf", &["iperf"]),
     ("nccl", &["nccl"]),
     ("pytorch", &["pytorch"]),
     ("qperf", &["qperf"]),
     ("osu", &["osu"]),
+    ("ucx", &["ucx"]),
+    ("fabtests", &["fabtests"]),
 ];
 
 impl Field {
@@ -115,7 +117,7 @@ impl FromStr for Expectation {
             || tool == "iperf3";
         if !is_known {
             return Err(format!(
-                "'{tool}' is no tool: perftest, iperf, nccl, pytorch, qperf, osu, or a program such as ib_write_bw"
+                "'{tool}' is no tool: perftest, iperf, nccl, pytorch, qperf, osu, ucx, fabtests, or a program such as ib_write_bw"
             ));
         }
         let (field, size) = match field.split_once('@') {

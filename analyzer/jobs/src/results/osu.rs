@@ -158,14 +158,14 @@ fn row(found: &mut Results, at: usize, line: &str, test: &OsuTest) {
     let goodput_bps = value("rate").map(|rate| rate * MB_BITS);
     let average = value("average");
     if goodput_bps.is_none() && average.is_none() {
-        let text = format!(
+        let said = format!(
             "the line has {} of {} fields: it was cut",
             fields.len(),
             test.columns.len()
         );
-        return found.remark(Weight::Warning, "results.cut", at, text);
+        return found.remark(Weight::Warning, "results.cut", at, said);
     }
-    // Of a collective operation the time of all ranks is measured, not that of a message.
+    // A collective operation has the time of all ranks, not that of a message.
     let is_message = ["latency", "put_latency", "get_latency", "multi_lat", "latency_mt"]
         .iter()
         .any(|name| test.tool.strip_prefix("osu_") == Some(name));
@@ -176,8 +176,8 @@ fn row(found: &mut Results, at: usize, line: &str, test: &OsuTest) {
         _ => None,
     });
     if wrong == Some(1) {
-        let text = format!("{}: the data that arrived is wrong", test.tool);
-        found.remark(Weight::Critical, "osu.wrong", at, text);
+        let said = format!("{}: the data that arrived is wrong", test.tool);
+        found.remark(Weight::Critical, "osu.wrong", at, said);
     }
     found.measured(Measurement {
         line: at,

@@ -118,7 +118,7 @@ pub(super) fn parse(text: &str) -> Results {
             continue;
         };
         match name {
-            // What arrived counts, not what was sent.
+            // Data that arrived counts, not data that was sent.
             "bw" | "recv_bw" => row.goodput_bps = value(text, &RATES),
             "latency" => {
                 if let Some(latency) = &mut row.latency {

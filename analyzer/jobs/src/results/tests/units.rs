@@ -408,7 +408,7 @@ fn tests_of_qperf() {
             ("SEND", Some(9.1 * 8e9)),
             ("SEND UD", None),
             ("RDMA READ", None),
-            // What arrived: 660 MB/sec.
+            // 660 MB/sec arrived.
             ("SEND UD", Some(5.28e9)),
             ("ATOMIC", None),
             ("TCP", Some(9.4e9)),
@@ -479,4 +479,47 @@ fn tables_of_osu() {
         )),
         ["results.cut"]
     );
+}
+
+/// After ucx_perftest 1.15 (src/tools/perf/perftest.c) and libfabric's fabtests (common/shared.c).
+#[test]
+fn tables_of_ucx_and_libfabric() {
+    let text = |title: &str, times: &str, row: &str| {
+        format!(
+            "| Test:         {title}      |\n| Message size: 65536      |\n|              |              |       {times} (usec)        |   bandwidth (MB/s)  |  message rate (msg/s) |\n|    Stage     | # iterations | 50.0%ile | average | overall |  average |  overall |  average  |  overall  |\n{row}\n"
+        )
+    };
+    let bandwidth = one(&text(
+        "tag match bandwidth",
+        "overhead",
+        "Final:                 10000      0.000     5.300     5.300    11792.45  11792.45      188679      188679",
+    ));
+    // 11792.45 x 2^20 x 8.
+    assert!(is_near(bandwidth.goodput_bps, 11_792.45 * 8_388_608.0));
+    assert_eq!((bandwidth.size_bytes, bandwidth.latency), (Some(65_536), None));
+    assert_eq!(bandwidth.what, "tag match bandwidth");
+    let latency = one(&text(
+        "tag match latency",
+        "latency",
+        "Final:                 10000      1.510     1.620     1.620        4.71      4.71      617284      617284",
+    ));
+    let times = latency.latency.unwrap();
+    assert_eq!(
+        (times.kind, times.average, times.typical),
+        (LatencyKind::OneWay, Some(1.62), Some(1.51))
+    );
+    assert_eq!(latency.goodput_bps, None);
+    let cut = text(
+        "tag match latency",
+        "latency",
+        "Final:                 10000      1.510",
+    );
+    assert_eq!(rules(&results(&cut, None)), ["results.cut"]);
+    let table = "bytes   iters   total       time     MB/sec    usec/xfer   Mxfers/sec\n64k     1k      125m        0.01s   9876.50       6.60       0.15\n";
+    let row = one(table);
+    assert_eq!(
+        (row.size_bytes, row.time_us, row.tool.as_str()),
+        (Some(65_536), Some(6.6), "fabtests")
+    );
+    assert!(is_near(row.goodput_bps, 9_876.5 * 8e6));
 }
