@@ -9,18 +9,19 @@ use roce_switches::device::{Answers, Question, Reading};
 use roce_switches::inventory::{HypervisorKind, SwitchKind};
 use roce_switches::{hypervisor, switch};
 
-const SWITCHES: [SwitchKind; 4] = [
+const SWITCHES: [SwitchKind; 5] = [
     SwitchKind::Nexus,
     SwitchKind::Sonic,
     SwitchKind::Eos,
     SwitchKind::Cumulus,
+    SwitchKind::Other,
 ];
 
 /// Labels of quantities that are an interface's.
 const OF_INTERFACE: &str = "kind";
 
 fuzz_target!(|data: &[u8]| -> Corpus {
-    let Some((kind, rest)) = roce_fuzz::kind(data, 5) else {
+    let Some((kind, rest)) = roce_fuzz::kind(data, 6) else {
         return Corpus::Reject;
     };
     let switch = SWITCHES.get(kind).copied();

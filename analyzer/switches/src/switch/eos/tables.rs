@@ -115,11 +115,11 @@ pub(super) fn counts(text: &str, reading: &mut Reading) -> bool {
 
 /// Tables of queues: releases print each of them for `show interfaces counters queue` and its forms. False if there is none.
 pub(super) fn any_queues(text: &str, reading: &mut Reading) -> bool {
-    let readers = [queues, drops, classes];
-    // Each reads its own table, and a text has one of each at most.
-    readers
-        .into_iter()
-        .fold(false, |is_table, read| read(text, reading) || is_table)
+    let mut is_table = false;
+    for read in [queues, drops, classes] {
+        is_table |= read(text, reading);
+    }
+    is_table
 }
 
 /// `show interfaces counters queue` of chips with virtual output queues: below the headings `Port Class EnqPkts EnqOctets DropPkts
