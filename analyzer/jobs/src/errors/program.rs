@@ -342,14 +342,15 @@ const MARKS: [(Program, Need, &[&str]); 150] = [
     (Program::RpcRdma, Need::Words, &["xprtrdma"]),
     (Program::Srp, Need::Words, &["ib_srp"]),
     (Program::Iser, Need::Status, &["iser", "failure"]),
-    (Program::Iser, Need::Words, &["iser: "]),
+    (Program::Iser, Need::Words, &[" iser: "]),
     (Program::Rds, Need::Status, &["rds/ib", "had status"]),
     (Program::Dapl, Need::Status, &["dapl"]),
     (Program::Kernel, Need::Status, &["failed ", " event ", "vend_err"]),
     (Program::Rtrs, Need::Words, &["rtrs"]),
     (Program::SmbDirect, Need::Words, &["smb_direct"]),
     (Program::SmbDirect, Need::Words, &["smbdirect"]),
-    (Program::SmbDirect, Need::Words, &["smbd"]),
+    // Samba has a program of this name.
+    (Program::SmbDirect, Need::Words, &["cifs: ", "smbd"]),
     (Program::Kernel, Need::Status, &["wc->status", "opcode"]),
     (Program::NvmeKernel, Need::Status, &["cqe ", "failed with status"]),
     (Program::NvmeKernel, Need::Words, &["nvme"]),
@@ -446,7 +447,7 @@ fn has_words_of(lower: &str, words: &str) -> bool {
 ///
 /// Sources: names of modules in Linux `drivers/infiniband/hw` and `drivers/net/ethernet`, prefixes of `dev_err` and `ibdev_err`; perftest
 /// `src/perftest_resources.c` and `perftest_communication.c`; rdma-core `librdmacm/examples/rping.c`, `libibverbs/examples`.
-const FAMILIES: [(Program, &[&str]); 54] = [
+const FAMILIES: [(Program, &[&str]); 53] = [
     (Program::Ucx, &["ucx  error"]),
     (Program::Ucx, &["ucx error"]),
     (Program::Mlx5, &["mlx5_core"]),
@@ -460,13 +461,13 @@ const FAMILIES: [(Program, &[&str]); 54] = [
     (Program::Efa, &["efa_"]),
     (Program::Efa, &["efa 0000"]),
     (Program::Cxgb4, &["cxgb4"]),
-    (Program::Ionic, &["ionic"]),
+    (Program::Ionic, &[" ionic"]),
     (Program::Rxe, &["rdma_rxe"]),
-    (Program::Rxe, &["rxe"]),
+    (Program::Rxe, &[" rxe"]),
     (Program::Driver, &["qedr"]),
     (Program::Driver, &["erdma"]),
-    (Program::Driver, &["mana "]),
-    (Program::Siw, &["siw"]),
+    (Program::Driver, &[" mana "]),
+    (Program::Siw, &[" siw"]),
     (Program::Dpdk, &["mlx5_net"]),
     (Program::Lustre, &["o2iblnd"]),
     (Program::Lustre, &["lustreerror"]),
@@ -483,7 +484,6 @@ const FAMILIES: [(Program, &[&str]); 54] = [
     (Program::Mooncake, &["rdma_transport.cpp"]),
     (Program::Mooncake, &["rdma_endpoint.cpp"]),
     (Program::Mooncake, &["rdma_context.cpp"]),
-    (Program::Mooncake, &["worker_pool.cpp"]),
     (Program::Nccl, &["nccl warn", "net/ib"]),
     (Program::Nccl, &["nccl warn", "net_ib"]),
     (Program::Gloo, &["gloo/transport"]),
@@ -495,12 +495,12 @@ const FAMILIES: [(Program, &[&str]); 54] = [
     (Program::Ceph, &["rdmastack"]),
     (Program::Ceph, &["rdmaconnectedsocketimpl"]),
     (Program::Ceph, &[" -1 infiniband "]),
-    (Program::Iser, &["isert"]),
-    (Program::Iser, &["iser: "]),
+    (Program::Iser, &[" isert"]),
+    (Program::Iser, &[" iser: "]),
     (Program::Srp, &["ib_srp"]),
     (Program::SmbDirect, &["smb_direct"]),
     (Program::SmbDirect, &["smbdirect"]),
-    (Program::SmbDirect, &["smbd_"]),
+    (Program::SmbDirect, &["cifs: ", "smbd_"]),
 ];
 
 /// Words that say that something failed, each a whole word.
@@ -569,14 +569,14 @@ const HEALTHY_PHRASES: [&str; 16] = [
 fn by_failure(lower: &str) -> Option<Program> {
     let (program, _) = FAMILIES
         .iter()
-        .find(|(_, words)| words.iter().all(|word| lower.contains(word)))?;
+        .find(|(_, words)| words.iter().all(|words| has_words_of(lower, words)))?;
     let is_word = |glyph: char| glyph.is_ascii_alphanumeric() || glyph == '_' || glyph == '\'';
     let has_word = || {
         lower
             .split(|glyph| !is_word(glyph))
             .any(|word| FAILURES.contains(&word))
     };
-    let has_phrase = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    let has_phrase = |phrases: &[&str]| phrases.iter().any(|phrase| has_words_of(lower, phrase));
     ((has_phrase(&FAILED_PHRASES) || has_word()) && !has_phrase(&HEALTHY_PHRASES)).then_some(*program)
 }
 

@@ -808,3 +808,19 @@ fn failures_of_programs_over_rdma_are_theirs() {
     let called = report("n1:1:2 [0] misc/ibvwrap.cc:252 NCCL WARN Call to ibv_create_qp failed with error Cannot allocate memory errno 12").unwrap();
     assert_eq!(called.errno, Some((12, "ENOMEM")));
 }
+
+/// Words of programs and drivers inside other words, and Samba's program.
+#[test]
+fn words_inside_other_words_are_no_program() {
+    for line in [
+        "smbd[2211]: read_data: read failure for 4 bytes to client 10.0.0.9. Error = Connection reset by peer",
+        "../source3/smbd/server.c: smbd_accept_connection failed",
+        "ERROR optimiser: step failed, loss is nan",
+        "E: bionic-updates Release: error 404",
+        "la semana failed",
+        "INFO 11-20 10:11:12 [nixl_connector.py:300] handshake retries after a timeout are set",
+        "ModuleNotFoundError: No module named 'nixl'",
+    ] {
+        assert_eq!(report(line), None, "{line}");
+    }
+}
