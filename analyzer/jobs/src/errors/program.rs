@@ -160,7 +160,7 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 150] = [
+const MARKS: [(Program, Need, &[&str]); 147] = [
     (Program::Nccl, Need::Nothing, &["call to ibv_", " failed"]),
     (Program::Mpich, Need::Nothing, &["mpidi_ofi_", "failed"]),
     (Program::Mpich, Need::Words, &["mpidi_ofi"]),
@@ -192,10 +192,7 @@ const MARKS: [(Program, Need, &[&str]); 150] = [
     // `FetchFailed` of a shuffle without RDMA names none of these.
     (Program::Spark, Need::Words, &["fetchfailed", "shuffle.rdma"]),
     (Program::Spark, Need::Words, &["fetchfailed", "sparkrdma"]),
-    (Program::Spark, Need::Words, &["fetchfailed", "shuffle.ucx"]),
-    (Program::Spark, Need::Words, &["fetchfailed", "openucx"]),
-    (Program::Spark, Need::Words, &["fetchfailed", "ucxexception"]),
-    (Program::Spark, Need::Words, &["fetchfailed", "sparkucx"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "ucx"]),
     (Program::Spark, Need::Words, &["fetchfailed", "rdma_cm"]),
     (Program::Spark, Need::Words, &["fetchfailed", "disni"]),
     (Program::Mvapich, Need::Nothing, &["desc error in msg to"]),
@@ -447,7 +444,7 @@ fn has_words_of(lower: &str, words: &str) -> bool {
 ///
 /// Sources: names of modules in Linux `drivers/infiniband/hw` and `drivers/net/ethernet`, prefixes of `dev_err` and `ibdev_err`; perftest
 /// `src/perftest_resources.c` and `perftest_communication.c`; rdma-core `librdmacm/examples/rping.c`, `libibverbs/examples`.
-const FAMILIES: [(Program, &[&str]); 53] = [
+const FAMILIES: [(Program, &[&str]); 56] = [
     (Program::Ucx, &["ucx  error"]),
     (Program::Ucx, &["ucx error"]),
     (Program::Mlx5, &["mlx5_core"]),
@@ -477,6 +474,9 @@ const FAMILIES: [(Program, &[&str]); 53] = [
     (Program::Mpich, &["abort(", "mpi error"]),
     (Program::NvmeKernel, &["nvmet_rdma"]),
     (Program::RpcRdma, &["rpcrdma"]),
+    (Program::RpcRdma, &["svcrdma"]),
+    (Program::Spdk, &["nvme_rdma", "*error*"]),
+    (Program::Spdk, &["nvmf_rdma_", "*error*"]),
     (Program::Nvshmem, &["nvshmem"]),
     (Program::Nvshmem, &["ibgda"]),
     (Program::Nvshmem, &["ibrc.cpp"]),
@@ -535,7 +535,8 @@ const FAILURES: [&str; 28] = [
     "hung",
 ];
 /// Phrases that say so, and phrases of lines that are none although they have such a word.
-const FAILED_PHRASES: [&str; 9] = [
+const FAILED_PHRASES: [&str; 10] = [
+    "no route to",
     "was reset",
     "timed out",
     "link down",
@@ -561,8 +562,8 @@ const HEALTHY_PHRASES: [&str; 16] = [
     "<info>",
     "enabled",
     "supported",
-    "set to ",
-    "set by ",
+    " set to ",
+    " set by ",
 ];
 
 /// The program or driver whose line says that something failed; `None`: it is of none of them, or nothing failed.

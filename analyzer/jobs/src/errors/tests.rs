@@ -694,6 +694,7 @@ fn blocks_that_spark_did_not_fetch_over_rdma() {
         "at org.apache.spark.shuffle.rdma.RdmaShuffleFetcherIterator.next(RdmaShuffleFetcherIterator.scala:371)",
         "org.openucx.jucx.UcxException: failed",
         "at org.apache.spark.shuffle.ucx.UcxShuffleClient.fetchBlocks",
+        "org.apache.spark.shuffle.FetchFailedException: Error in UCX read",
     ] {
         let found = report(&format!("{task}{cause}")).unwrap();
         assert_eq!(
@@ -766,6 +767,19 @@ fn failures_of_programs_over_rdma_are_theirs() {
         ("CIFS: VFS: smbd_negotiate failed rc=-110", Program::SmbDirect),
         ("ksmbd: smb_direct: rdma_accept failed: -22", Program::SmbDirect),
         (
+            "2025 7f -1 Infiniband recv_msg got error -104: (104) Connection reset by peer",
+            Program::Ceph,
+        ),
+        (
+            "nvme_rdma.c: 500:nvme_rdma_qpair_process_cm_event: *ERROR*: Unexpected Acceptor Event 5",
+            Program::Spdk,
+        ),
+        ("svcrdma: failed to post recv: -12", Program::RpcRdma),
+        (
+            "LNetError: 2123:0:(lib-move.c:2000:lnet_handle_find_routed_path()) no route to 10.1.0.1@o2ib from 10.0.0.2@o2ib",
+            Program::Lustre,
+        ),
+        (
             "LNetError: 11-b: Connection to 10.0.0.2@o2ib at host 10.0.0.2 on port 988 was reset: is it running a compatible version",
             Program::Lustre,
         ),
@@ -774,7 +788,11 @@ fn failures_of_programs_over_rdma_are_theirs() {
         assert_eq!((found.program, found.status), (program, None), "{line}");
         assert!(found.symptom.is_some(), "{line}");
     }
-    // NVSHMEM's own code 7 is no status of a completion; that of its poll is one.
+}
+
+/// NVSHMEM's own code 7 is no status of a completion; that of its poll is one.
+#[test]
+fn codes_and_events_in_other_words() {
     let own = report("src/host/init/init.cu:1000: non-zero status: 7 nvshmem_common_init failed").unwrap();
     assert_eq!((own.program, own.status), (Program::Nvshmem, None));
     let polled = report("ibrc.cpp:1342: non-zero status: 12 ibv_poll_cq failed, status: 12").unwrap();
