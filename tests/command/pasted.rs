@@ -524,3 +524,72 @@ fn files_of_other_kinds_are_named() {
         );
     }
 }
+
+/// After iproute2's `rdma statistic show` and MLNX_OFED's `mlnx_qos`.
+#[test]
+#[cfg(feature = "live")]
+fn settings_beside_counters_say_whether_the_class_is_lossless() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    for (name, naks) in [("before.txt", 10), ("after.txt", 5_000)] {
+        let text = format!(
+            "gpu1:~# rdma statistic show\nlink mlx5_0/1 packet_seq_err {naks}\ngpu1:~# mlnx_qos -i ens1\nDCBX mode: OS controlled\n\
+             Priority trust state: dscp\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n\
+             \tenabled     0   0   0   1   0   0   0   0   \n"
+        );
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let words = [
+        "host",
+        "counters",
+        "--read",
+        "before.txt",
+        "--read",
+        "after.txt",
+        "--format",
+        "json",
+    ];
+    let document = run(folder, words).json();
+    let found = document["findings"].as_array().unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["id"], "counters.losses");
+    let said = found[0]["summary"].as_str().unwrap();
+    assert!(
+        said.contains("PFC is on for priority 3 of ens1: that class is lossless, others are lossy"),
+        "{said}"
+    );
+}
+
+/// After Junos' CLI reference and OpenConfig's models: recordings of systems that no inventory has.
+#[test]
+#[cfg(feature = "live")]
+fn recordings_of_other_systems_are_judged() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    let junos = "Physical interface: et-0/0/10, Enabled, Physical link is Up\n  Link-level type: Ethernet, MTU: 9216, Speed: 100Gbps\n  \
+                 Egress queues: 12 supported, 5 in use\n  Queue counters:       Queued packets  Transmitted packets      Dropped packets\n    \
+                 3                         23456789             23456277                  DROPS\n";
+    let tree = r#"{"openconfig-qos:qos":{"interfaces":{"interface":[{"interface-id":"Ethernet0","output":{"queues":{"queue":[{"name":"3","state":{"dropped-pkts":"DROPS"}}]}}}]}}}"#;
+    for text in [junos, tree] {
+        fs::write(folder.join("before.txt"), text.replace("DROPS", "512")).unwrap();
+        fs::write(folder.join("after.txt"), text.replace("DROPS", "9999")).unwrap();
+        let words = [
+            "fabric",
+            "counters",
+            "--read",
+            "before.txt",
+            "--read",
+            "after.txt",
+        ];
+        let said = run(folder, words).good().stdout;
+        assert!(
+            said.contains("counters.queue_drops") && said.contains("queue 3 dropped 9,487 packets"),
+            "{said}"
+        );
+    }
+    fs::write(folder.join("other.txt"), "hello\n").unwrap();
+    assert_eq!(
+        run(folder, ["fabric", "counters", "--read", "other.txt"]).code,
+        Some(2)
+    );
+}

@@ -47,7 +47,7 @@ const FROM_CAPTURES: [&str; 5] = ["pcap", "pcapng", "decode", "analysis", "trans
 const TRANSPORTS: [&str; 3] = ["mrc", "uet", "transports"];
 
 /// Targets whose first byte picks a parser, and how many they have.
-const KINDS: [(&str, u64); 2] = [("device", 5), ("fabric", 5)];
+const KINDS: [(&str, u64); 2] = [("device", 6), ("fabric", 5)];
 
 /// Frames of a capture that become seeds of `transports`.
 const MAX_FRAMES: usize = 20;
@@ -400,6 +400,6 @@ mod tests {
         assert!(parse(&["nope".to_owned()]).is_err());
         let kind = |target: &str, kind: &str| parse(&[target, "--kind", kind].map(str::to_owned));
         assert_eq!(kind("device", "4").expect("right").kind, Some(4));
-        assert!(kind("device", "5").is_err() && kind("pcap", "0").is_err());
+        assert!(kind("device", "6").is_err() && kind("pcap", "0").is_err());
     }
 }

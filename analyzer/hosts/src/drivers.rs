@@ -336,6 +336,10 @@ const RULES: &[Rule] = rules! {
     Netdev "tx_bytes_pri#" => PriorityTransmittedBytes;
     Netdev "rx_packets_pri#" => PriorityReceivedPackets;
     Netdev "tx_packets_pri#" => PriorityTransmittedPackets;
+    // Made of the counters of its queues (`of_classes`).
+    Netdev "rx_discard_packets_pri#" => PriorityDiscards ["all"];
+    Netdev "rx_discard_packets_cos" => NetdevDiscards ["received"];
+    Netdev "tx_discard_packets_cos" => NetdevDiscards ["transmitted"];
     Netdev "rx_total_discard_pkts" => NetdevDiscards ["received"];
     Netdev "rx_stat_discard" => NetdevDiscards ["received"];
     Netdev "tx_stat_discard" => NetdevDiscards ["transmitted"];
@@ -478,6 +482,44 @@ fn fit(pattern: &str, name: &str) -> Fit {
         Some([digit @ b'0'..=b'7']) => Fit::Priority(digit - b'0'),
         _ => Fit::No,
     }
+}
+
+/// Counters that follow from bnxt_en's counters of queues of classes (`rx_discard_packets_cos4`): their sums, and of a queue whose priority
+/// is known, the same under the name of the priority.
+///
+/// The driver makes the counters of a priority from those of its queue (`pri2cos_idx` in bnxt_ethtool.c): equal packets and bytes name the
+/// priority. A queue that several priorities share has none.
+pub fn of_classes(statistics: &[(&str, u64)]) -> Vec<(String, u64)> {
+    const RECEIVED: &str = "rx_discard_packets_cos";
+    let value = |name: String| {
+        let found = statistics.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| *value)
+    };
+    let mut all = Vec::new();
+    for sum in [RECEIVED, "tx_discard_packets_cos"] {
+        let queues = (0..8).filter_map(|queue| value(format!("{sum}{queue}")));
+        if let Some(count) = queues.reduce(u64::saturating_add) {
+            all.push((sum.to_owned(), count));
+        }
+    }
+    for queue in 0..8 {
+        let Some(discards) = value(format!("{RECEIVED}{queue}")) else {
+            continue;
+        };
+        let carried = |of: &str| {
+            let numbers = ["rx_packets", "rx_bytes", "tx_packets", "tx_bytes"];
+            let numbers = numbers.map(|name| value(format!("{name}_{of}")).unwrap_or(0));
+            (numbers != [0; 4]).then_some(numbers)
+        };
+        let Some(numbers) = carried(&format!("cos{queue}")) else {
+            continue;
+        };
+        let mut priorities = (0..8).filter(|priority| carried(&format!("pri{priority}")) == Some(numbers));
+        if let (Some(priority), None) = (priorities.next(), priorities.next()) {
+            all.push((format!("rx_discard_packets_pri{priority}"), discards));
+        }
+    }
+    all
 }
 
 /// True for statistics of one of many queues or channels: `rx12_packets`, `ch3_events`, `tx-4.bytes`, `[7]: rx_drops`.

@@ -1,5 +1,6 @@
 //! Texts that describe a host's counters: `ethtool -S` and `rdma statistic show`.
 
+use crate::drivers::of_classes;
 use crate::terminal::without_terminal;
 
 /// A statistic by the driver's name.
@@ -22,9 +23,10 @@ pub struct Link {
     pub optional: Vec<Statistic>,
 }
 
-/// The statistics in the text of `ethtool -S`. Lines that are none (the heading, a prompt, a blank line) are left out.
+/// The statistics in the text of `ethtool -S`, and what follows from them ([`of_classes`]). Lines that are none (the heading, a prompt, a
+/// blank line) are left out.
 pub fn ethtool_statistics(text: &str) -> Vec<Statistic> {
-    without_terminal(text)
+    let mut all: Vec<Statistic> = without_terminal(text)
         .lines()
         .filter_map(|line| {
             // The name itself may have a colon: `[3]: rx_ucast_packets: 5`.
@@ -34,7 +36,11 @@ pub fn ethtool_statistics(text: &str) -> Vec<Statistic> {
                 value: value.trim().parse().ok()?,
             })
         })
-        .collect()
+        .collect();
+    let named: Vec<(&str, u64)> = all.iter().map(|one| (one.name.as_str(), one.value)).collect();
+    let classes = of_classes(&named);
+    all.extend(classes.into_iter().map(|(name, value)| Statistic { name, value }));
+    all
 }
 
 /// The ports and counters in the text of `rdma statistic show`.

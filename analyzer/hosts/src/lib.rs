@@ -10,7 +10,7 @@ mod host;
 mod pasted;
 mod terminal;
 
-pub use drivers::{CounterPlace, MappedCounter, mapped, mapped_loosely};
+pub use drivers::{CounterPlace, MappedCounter, mapped, mapped_loosely, of_classes};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};
-pub use pasted::{pasted_files, pasted_host};
+pub use pasted::{pasted_files, pasted_host, pasted_pfc};
 pub use terminal::without_terminal;

@@ -1,7 +1,7 @@
 //! A host in one text that somebody pasted: outputs of tools one behind the other, recognised by their content.
 //!
 //! Each output becomes the files and answers of a [`Host`] that say the same. What the text does not have is not known.
-//! Read are `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`, `lspci -vv`, `mlnx_qos`, `dcb pfc` and `dcb app`, `ethtool` (its
+//! Read are `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`, `lspci -vv`, `mlnx_qos`, `dcb pfc` and `dcb app`, `lldptool -V PFC`, `ethtool` (its
 //! settings, `-a`, `-i`, `-S`, `--show-fec`), `ip link`, `ulimit`, `cma_roce_tos`, `cat` of files behind a prompt, variables of NCCL and UCX, and files behind their paths.
 
 mod files;
@@ -45,6 +45,24 @@ pub fn pasted_files(text: &str) -> BTreeMap<String, Vec<u8>> {
     let mut found = PastedFiles::default();
     found.paths(&without_terminal(text));
     found.files
+}
+
+/// Interfaces whose priorities with PFC a text says: by `mlnx_qos`, `dcb pfc` or `lldptool`. `name` is that of an interface which the text
+/// does not name.
+pub fn pasted_pfc(text: &str, name: &str) -> Vec<(String, [bool; 8])> {
+    let mut found = PastedFiles::default();
+    settings::read(&without_terminal(text), name, &mut found);
+    let answers = found.files.into_iter().filter_map(|(path, bytes)| {
+        let interface = path.strip_prefix("answers/dcb-pfc.")?.strip_suffix(".json")?;
+        let answer: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        let on: Option<Vec<bool>> = answer["prio_pfc"]
+            .as_array()?
+            .iter()
+            .map(serde_json::Value::as_bool)
+            .collect();
+        Some((interface.to_owned(), <[bool; 8]>::try_from(on?).ok()?))
+    });
+    answers.collect()
 }
 
 #[cfg(test)]

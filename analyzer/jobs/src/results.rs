@@ -1,19 +1,24 @@
-//! Results of traffic tools: perftest, iperf3, iperf 2, nccl-tests, benchmarks of PyTorch, and logs. Each becomes [`Results`].
+//! Results of traffic tools: perftest, qperf, iperf3, iperf 2, nccl-tests, micro-benchmarks of OSU, UCX and libfabric,
+//! benchmarks of PyTorch, and logs. Each becomes [`Results`].
 //!
 //! Rates are in bit/s and times in microseconds, whatever the tool prints: perftest's `MB/sec` are 2^20 bytes, iperf's `Gbits/sec` are 10^9
 //! bits, those of nccl-tests 10^9 bytes. A value that a tool did not print is absent.
 
 mod bench;
 mod expectation;
+mod fabtests;
 mod iperf;
 mod log;
 mod measured;
 mod nccl;
+mod osu;
 mod perftest;
 mod perftest_document;
 mod pytorch;
+mod qperf;
 mod span;
 mod text;
+mod ucx;
 
 pub use expectation::{Expectation, Outcome};
 pub use measured::{Latency, LatencyKind, Measurement, Remark, Results, Weight, bus_factor};
@@ -50,6 +55,13 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         perftest::parse(text)
     } else if bench::is_one(text) {
         bench::parse(text)
+    } else if let Some(parse) = micro_benchmark(text) {
+        let mut found = parse(text);
+        // MPI prints its errors between the lines.
+        if is_log(text) || has_error(text) {
+            log::parse(text, &mut found);
+        }
+        found
     } else if pytorch::is_one(text) {
         pytorch::parse(text, world)
     } else if nccl::is_one(text) || is_log(text) {
@@ -68,6 +80,22 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         iperf::parse(text)
     } else {
         Results::default()
+    }
+}
+
+/// Reads the results of a text.
+type ResultsReader = fn(&str) -> Results;
+
+/// The reader of a micro-benchmark whose table a text has.
+fn micro_benchmark(text: &str) -> Option<ResultsReader> {
+    if osu::is_one(text) {
+        Some(osu::parse)
+    } else if qperf::is_one(text) {
+        Some(qperf::parse)
+    } else if ucx::is_one(text) {
+        Some(ucx::parse)
+    } else {
+        fabtests::is_one(text).then_some(fabtests::parse)
     }
 }
 

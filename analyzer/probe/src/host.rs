@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use roce_hosts::{CounterPlace, MappedCounter, ethtool_statistics, mapped};
+use roce_hosts::{CounterPlace, MappedCounter, ethtool_statistics, mapped, of_classes, pasted_pfc};
 use roce_model::{Counter, Sample, SampleSource, SystemStart, Time, repeated, value_of};
 
 use crate::dcb::{Dcb, DcbReading};
@@ -262,7 +262,12 @@ impl HostReader {
         }
         keep_largest(into, first);
         self.text_start = text::start(text);
-        into.len() > first
+        let has_counters = into.len() > first;
+        // Settings beside the counters say which class is lossless.
+        for (interface, on) in pasted_pfc(text, interface) {
+            self.add_pfc(time, &interface.into(), on, into);
+        }
+        has_counters
     }
 
     /// The interface that a VLAN interface lies on; any other interface is its own.
@@ -375,7 +380,14 @@ impl HostReader {
         let statistics: Vec<(String, u64)> = if let Some(drivers) = &mut self.drivers {
             let ethtool = drivers.ethtool.as_mut();
             let statistics = ethtool.map_or(Ok(Vec::new()), |ethtool| ethtool.statistics(interface));
-            self.checked("ethtool", statistics).unwrap_or_default()
+            let mut statistics = self.checked("ethtool", statistics).unwrap_or_default();
+            let named: Vec<(&str, u64)> = statistics
+                .iter()
+                .map(|(name, value)| (name.as_str(), *value))
+                .collect();
+            let classes = of_classes(&named);
+            statistics.extend(classes);
+            statistics
         } else {
             let path = self
                 .root
@@ -397,6 +409,7 @@ impl HostReader {
             None => Ok(self.recorded_dcb(interface)),
         };
         let (pfc, dscps) = self.checked("dcb", reading).unwrap_or_default();
+        self.add_recorded_pfc(time, interface, into);
         let gauge = |counter, priority, details, value| Sample {
             time,
             source: SampleSource::Host,
@@ -439,7 +452,8 @@ impl HostReader {
         }
     }
 
-    /// Settings of DCB in a recorded host, as `doctor --record` writes them: priorities of DSCPs. It has no counts of PFC frames.
+    /// Settings of DCB in a recorded host, as `doctor --record` writes them: priorities of DSCPs. It has no counts of PFC frames; priorities
+    /// with PFC are added by [`Self::add_recorded_pfc`].
     fn recorded_dcb(&self, interface: &str) -> DcbReading {
         let path = self
             .root
@@ -453,6 +467,40 @@ impl HostReader {
             Some((u16::try_from(number(0)?).ok()?, u8::try_from(number(1)?).ok()?))
         });
         (None, pairs.collect())
+    }
+
+    /// Adds the priorities with PFC that a recording has.
+    fn add_recorded_pfc(&self, time: Time, interface: &str, into: &mut Vec<Sample>) {
+        if self.drivers.is_some() {
+            return;
+        }
+        let path = self
+            .root
+            .join("answers")
+            .join(format!("dcb-pfc.{interface}.json"));
+        let text = read(&path, MAX_TEXT_BYTES).unwrap_or_default();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let list = document["prio_pfc"].as_array().into_iter().flatten();
+        let on: Vec<bool> = list.filter_map(serde_json::Value::as_bool).collect();
+        if let Ok(on) = <[bool; 8]>::try_from(on) {
+            self.add_pfc(time, &interface.into(), on, into);
+        }
+    }
+
+    /// Adds the priorities with PFC of an interface.
+    fn add_pfc(&self, time: Time, object: &Arc<str>, on: [bool; 8], into: &mut Vec<Sample>) {
+        into.extend((0_u8..).zip(on).map(|(priority, is_on)| Sample {
+            time,
+            source: SampleSource::Host,
+            node: Arc::clone(&self.node),
+            object: Arc::clone(object),
+            counter: Counter::PfcEnabled,
+            priority: Some(priority),
+            queue: None,
+            details: Vec::new(),
+            value: f64::from(u8::from(is_on)),
+            bits: 64,
+        }));
     }
 
     /// Adds the sample of a driver's counter, if it is of interest.

@@ -196,6 +196,9 @@ pub enum SwitchKind {
     Eos,
     /// NVIDIA Cumulus Linux.
     Cumulus,
+    /// Systems whose recordings alone are read: Junos, Dell OS10, documents of OpenConfig. An inventory has none.
+    #[serde(skip)]
+    Other,
 }
 
 impl SwitchKind {
@@ -206,6 +209,7 @@ impl SwitchKind {
             Self::Sonic => "sonic",
             Self::Eos => "eos",
             Self::Cumulus => "cumulus",
+            Self::Other => "other",
         }
     }
 }

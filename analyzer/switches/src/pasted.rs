@@ -37,10 +37,11 @@ const NEXUS: PastedDevice = PastedDevice::Switch(SwitchKind::Nexus);
 const SONIC: PastedDevice = PastedDevice::Switch(SwitchKind::Sonic);
 const EOS: PastedDevice = PastedDevice::Switch(SwitchKind::Eos);
 const CUMULUS: PastedDevice = PastedDevice::Switch(SwitchKind::Cumulus);
+const OTHER: PastedDevice = PastedDevice::Switch(SwitchKind::Other);
 const ESXI: PastedDevice = PastedDevice::Hypervisor;
 
 /// The commands whose answers are known by their content. `{}` is the adapter, or the port.
-const MARKS: [Mark; 57] = [
+const MARKS: [Mark; 71] = [
     // Ports of Cumulus have the names of Linux, and statistics of switchd.
     (CUMULUS, "ethtool -S {}", &["NIC statistics:", "HwIf"]),
     (
@@ -141,7 +142,27 @@ const MARKS: [Mark; 57] = [
     (
         EOS,
         "show interfaces counters queue detail",
-        &["TxQ", "Counter/pkts", "Et1"],
+        &["TxQ", "Counter/pkts", "\nEt"],
+    ),
+    (
+        EOS,
+        "show interfaces counters queue",
+        &["EnqPkts", "DropPkts", "DropOctets"],
+    ),
+    (
+        EOS,
+        "show priority-flow-control",
+        &["Port ", "Priorities", "PFC receive processing"],
+    ),
+    (
+        EOS,
+        "show priority-flow-control",
+        &["Port ", " Enabled ", " Priorities ", " Active", "\nEt"],
+    ),
+    (
+        EOS,
+        "show interfaces counters queue | json",
+        &["\"ingressVoqCounters\""],
     ),
     (
         EOS,
@@ -211,6 +232,36 @@ const MARKS: [Mark; 57] = [
         "show qos interfaces ecn counters queue | json",
         &["\"intfQueueCounters\""],
     ),
+    (
+        OTHER,
+        "show interfaces extensive",
+        &["Physical interface: ", "Link-level type"],
+    ),
+    (
+        OTHER,
+        "show interfaces queue",
+        &["Physical interface: ", "Queue: ", "Transmitted:"],
+    ),
+    (
+        OTHER,
+        "show queuing statistics",
+        &["Queue", "Packets", "Dropped-Packets"],
+    ),
+    (
+        OTHER,
+        "show interface",
+        &["line protocol is", "Input statistics:", "Output statistics:"],
+    ),
+    (
+        OTHER,
+        "show interface priority-flow-control details",
+        &["PFC Priorities:", "Cos", "Rx", "Tx"],
+    ),
+    (OTHER, "openconfig", &["\"openconfig-interfaces:"]),
+    (OTHER, "openconfig", &["\"openconfig-qos:"]),
+    (OTHER, "openconfig", &["\"interface", "\"in-octets\""]),
+    (OTHER, "openconfig", &["\"interface", "\"dropped-pkts\""]),
+    (OTHER, "openconfig", &["\"Path\"", "\"values\"", "interface["]),
     (
         ESXI,
         "esxcli network nic stats get -n {}",

@@ -6,6 +6,7 @@ mod eos;
 pub mod interface;
 mod netstat;
 mod nexus;
+mod other;
 mod paragraphs;
 mod port;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub fn questions(kind: SwitchKind, known: &Answers) -> Vec<Question> {
         SwitchKind::Sonic => sonic::questions(known),
         SwitchKind::Eos => eos::questions(known),
         SwitchKind::Cumulus => cumulus::questions(known),
+        SwitchKind::Other => other::questions(),
     }
 }
 
@@ -39,6 +41,7 @@ pub fn read(kind: SwitchKind, node: &str, time: Time, answers: &Answers) -> Read
         SwitchKind::Sonic => sonic::read(answers, &mut reading),
         SwitchKind::Eos => eos::read(answers, &mut reading),
         SwitchKind::Cumulus => cumulus::read(answers, &mut reading),
+        SwitchKind::Other => other::read(answers, &mut reading),
     }
     if kind != SwitchKind::Nexus {
         // Its parser keeps the first number of each place itself.

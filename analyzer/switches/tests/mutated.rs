@@ -133,7 +133,7 @@ impl<'a> Case<'a> {
             Some(SwitchKind::Nexus) => name == "show_interface_priority-flow-control",
             // Counters have names in a database of their own.
             Some(SwitchKind::Sonic) => command.contains("db-dump") && name.contains("COUNTERS_DB"),
-            Some(SwitchKind::Eos | SwitchKind::Cumulus) => false,
+            Some(SwitchKind::Eos | SwitchKind::Cumulus | SwitchKind::Other) => false,
             None => name.contains("nic_list") || name.contains("dcb"),
         };
         // The other form of the same answer says the same: it stays away.

@@ -6,23 +6,7 @@ use roce_switches::inventory::SwitchKind;
 use roce_switches::pasted::pasted;
 
 /// Words of a text of a host, what it is, and the command that reads it.
-const TEXTS: [(&[&str], &str, &str); 19] = [
-    (&["\"openconfig-interfaces:"], "a document of OpenConfig", SAMPLES),
-    (
-        &["\"updates\"", "\"Path\"", "interfaces/interface["],
-        "a document of gNMI, as gnmic prints it",
-        SAMPLES,
-    ),
-    (
-        &["Physical interface: ", "Link-level type"],
-        "an answer of Junos, whose commands are not read",
-        SAMPLES,
-    ),
-    (
-        &["OS10", "Input statistics:"],
-        "an answer of OS10, whose commands are not read",
-        SAMPLES,
-    ),
+const TEXTS: [(&[&str], &str, &str); 15] = [
     (
         &["ounters: Lid ", "PortXmit"],
         "the text of `perfquery`",
@@ -95,9 +79,6 @@ const TEXTS: [(&[&str], &str, &str); 19] = [
         "host gpus --read",
     ),
 ];
-
-/// Option that takes counters of switches whose texts are not read, as samples of OTLP or of a table.
-const SAMPLES: &str = "CAPTURE --samples FILE";
 
 /// The kind of a text in words, for the error of a command that does not read it: `: this is ..., which ... reads`. Empty: it is not known.
 pub(super) fn described(text: &str) -> String {

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use roce_model::Severity;
 
-use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, each};
-use crate::doctor::facts::{Facts, PortGid, RdmaPort, odd};
+use crate::doctor::check::{CERTAIN, Check, CheckResult, CheckRun, Outcome, Status, each};
+use crate::doctor::facts::{Facts, PortGid, RdmaDevice, RdmaPort, odd};
 use crate::doctor::host::Unknown;
 
 pub(crate) const CHECKS: &[Check] = &[
@@ -53,8 +53,8 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "mtu.interface",
         title: "interfaces allow a path MTU of 4096",
-        read: "/sys/class/net/INTERFACE/mtu",
-        method: "below 4192, which a path MTU of 4096 with 96 bytes of headers needs: warning",
+        read: "/sys/class/net/INTERFACE/mtu; of a text without it, max_mtu and active_mtu of ibv_devinfo",
+        method: "below 4192, which a path MTU of 4096 with 96 bytes of headers needs: warning; an active port of RoCE whose active_mtu is below its max_mtu: warning",
         meaning: "The path MTU of RDMA is 256, 512, 1024, 2048 or 4096: an interface of 1500 allows 1024, a quarter of the payload of each packet.",
         symptom: "Throughput below the line rate, at high packet rates.",
         source: "Linux include/rdma/ib_addr.h, iboe_get_mtu",
@@ -281,7 +281,7 @@ pub fn path_mtu(mtu: u32) -> Option<u32> {
 }
 
 fn interface(facts: &Facts<'_>) -> Vec<Outcome> {
-    each(
+    let mut all = each(
         &facts.netdevs,
         |netdev| netdev.name.clone(),
         |netdev| {
@@ -300,7 +300,72 @@ fn interface(facts: &Facts<'_>) -> Vec<Outcome> {
             }
             .seen(&path, mtu.to_string()))
         },
-    )
+    );
+    // The interface's own MTU says more, where it is known.
+    let is_judged = |name: &str| {
+        let of_interface = all.iter().find(|outcome| outcome.object == name);
+        of_interface.is_some_and(|outcome| outcome.status != Status::Unknown)
+    };
+    let ports: Vec<(Vec<&str>, &RdmaPort)> = ports_with_path_mtu(facts)
+        .map(|(device, port)| (interfaces_of(facts, device, port), port))
+        .filter(|(names, _)| !names.iter().any(|name| is_judged(name)))
+        .collect();
+    all.retain(|outcome| {
+        let is_of_port = ports
+            .iter()
+            .any(|(names, _)| names.contains(&outcome.object.as_str()));
+        outcome.status != Status::Unknown || !is_of_port
+    });
+    all.extend(each(
+        &ports,
+        |(_, port)| port.object.clone(),
+        |(names, port)| active_mtu(facts, names.first().copied(), port),
+    ));
+    all
+}
+
+/// Interfaces of a port: those of its addresses, else those of a device with no other port.
+fn interfaces_of<'a>(facts: &'a Facts<'_>, device: &RdmaDevice, port: &'a RdmaPort) -> Vec<&'a str> {
+    if !port.interfaces.is_empty() || device.ports.len() > 1 {
+        return port.interfaces.iter().map(String::as_str).collect();
+    }
+    let netdevs = facts.netdevs.iter().filter(|netdev| netdev.device == device.name);
+    netdevs.map(|netdev| netdev.name.as_str()).collect()
+}
+
+/// Answer of `ibv_devinfo` about the path MTU of a port.
+fn path_mtu_answer(port: &RdmaPort) -> String {
+    format!("answers/path-mtu.{}.json", port.object)
+}
+
+/// Active ports of RoCE whose path MTU `ibv_devinfo` says.
+fn ports_with_path_mtu<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = (&'a RdmaDevice, &'a RdmaPort)> {
+    facts
+        .ports()
+        .filter(|(_, port)| port.is_active() && facts.host.has(&path_mtu_answer(port)))
+}
+
+/// Path MTU that a port has, against that of its adapter.
+fn active_mtu(facts: &Facts<'_>, interface: Option<&str>, port: &RdmaPort) -> CheckResult {
+    let path = path_mtu_answer(port);
+    let answer = facts.host.json(&path)?;
+    let of = |key: &str| answer.get(key).and_then(Value::as_u64);
+    let (Some(max), Some(active)) = (of("max"), of("active")) else {
+        return Err(odd(&path, &answer.to_string()));
+    };
+    let name = &port.object;
+    let outcome = if active < max {
+        let interface = interface.unwrap_or("INTERFACE");
+        Outcome::warning(
+            name,
+            format!("{name}: the path MTU is {active}, the adapter can do {max}"),
+        )
+        .expected("an interface with 4192 or more; all hosts and switches alike")
+        .fix(format!("ip link set {interface} mtu 9000"))
+    } else {
+        Outcome::ok(name, format!("{name}: path MTU {active}"))
+    };
+    Ok(outcome.seen(&path, format!("max_mtu {max}, active_mtu {active}")))
 }
 
 fn path(facts: &Facts<'_>) -> Vec<Outcome> {

@@ -273,6 +273,7 @@ pub(crate) fn source_of(path: &str) -> String {
         "programs" => "running programs",
         "mstconfig" => "mstconfig",
         "ping" => "ping",
+        "path-mtu" => "ibv_devinfo",
         other => other,
     };
     if object.is_empty() {

@@ -16,7 +16,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "memlock",
         title: "memory can be registered",
         read: "/proc/self/limits, 'Max locked memory', soft; CAP_IPC_LOCK in /proc/self/status; with --pid, of that process",
-        method: "below 64 MiB without CAP_IPC_LOCK: critical; not unlimited: warning",
+        method: "below 64 MiB without CAP_IPC_LOCK: critical; not unlimited: warning; below 64 MiB in a text that does not name capabilities: warning, likely",
         meaning: "RDMA pins the memory that it registers, and pinned memory counts against this limit.",
         symptom: "'ibv_reg_mr: Cannot allocate memory'. Completion errors such as IBV_WC_LOC_PROT_ERR were blamed on this limit as well; they show alike with a translating IOMMU.",
         alternatives: "iommu.mode: neither of the two is the cause before the other is excluded",
@@ -78,18 +78,24 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Soft and hard limit of a line of /proc/PID/limits; `None`: unlimited.
-fn limits(facts: &Facts<'_>, line: &str) -> Result<(Option<u64>, Option<u64>), Unknown> {
+/// One of the two limits in a line of /proc/PID/limits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    Soft,
+    Hard,
+}
+
+/// Limit in a line of /proc/PID/limits; `None`: unlimited.
+fn limit(facts: &Facts<'_>, line: &str, which: Limit) -> Result<Option<u64>, Unknown> {
     let text = facts.host.need(LIMITS)?;
     let found = text.lines().find_map(|text| text.strip_prefix(line));
     let rest = found.ok_or_else(|| odd(LIMITS, &text))?;
-    let mut words = rest.split_whitespace();
-    let mut limit = || match words.next() {
+    let place = usize::from(which == Limit::Hard);
+    match rest.split_whitespace().nth(place) {
         Some("unlimited") => Ok(None),
         Some(word) => word.parse().map(Some).map_err(|_| odd(LIMITS, word)),
         None => Err(odd(LIMITS, rest)),
-    };
-    Ok((limit()?, limit()?))
+    }
 }
 
 fn said(limit: Option<u64>) -> String {
@@ -98,9 +104,9 @@ fn said(limit: Option<u64>) -> String {
 
 const MIN_LOCKED_BYTES: u64 = 64 << 20;
 
-fn locked(facts: &Facts<'_>, is_hard: bool) -> CheckResult {
-    let (soft, hard) = limits(facts, "Max locked memory")?;
-    let limit = if is_hard { hard } else { soft };
+fn locked(facts: &Facts<'_>, which: Limit) -> CheckResult {
+    let limit = limit(facts, "Max locked memory", which)?;
+    let is_hard = which == Limit::Hard;
     let kind = if is_hard { "hard" } else { "soft" };
     let is_free = facts.has_capability(IPC_LOCK);
     let seen = format!("{kind} limit {}", said(limit));
@@ -110,6 +116,12 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> CheckResult {
             "process",
             format!("locked memory: {seen}; CAP_IPC_LOCK exempts RDMA from it"),
         ),
+        // A text has the limit alone: who pasted it asks about it.
+        (Some(bytes), None) if bytes < MIN_LOCKED_BYTES && facts.host.is_partial => {
+            let said =
+                format!("locked memory: {seen}, too little for RDMA unless the process has CAP_IPC_LOCK");
+            tight(Status::Warning, said, is_hard).likely()
+        }
         (Some(_), None) => Outcome::unknown(
             "process",
             Unknown {
@@ -125,20 +137,26 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> CheckResult {
             } else {
                 Status::Warning
             };
-            let said = format!("locked memory: {seen}, without CAP_IPC_LOCK");
-            Outcome::new(status, "process", said)
-                .expected("unlimited, or CAP_IPC_LOCK")
-                .fix(if is_hard {
-                    "echo '* - memlock unlimited' > /etc/security/limits.d/rdma.conf"
-                } else {
-                    "ulimit -l unlimited"
-                })
-                .advice(
-                    "services: LimitMEMLOCK=infinity; containers: --ulimit memlock=-1, or --cap-add IPC_LOCK",
-                )
+            tight(
+                status,
+                format!("locked memory: {seen}, without CAP_IPC_LOCK"),
+                is_hard,
+            )
         }
     };
     Ok(outcome.seen(LIMITS, seen))
+}
+
+/// A limit of locked memory that is too low, and the commands that raise it.
+fn tight(status: Status, said: String, is_hard: bool) -> Outcome {
+    Outcome::new(status, "process", said)
+        .expected("unlimited, or CAP_IPC_LOCK")
+        .fix(if is_hard {
+            "echo '* - memlock unlimited' > /etc/security/limits.d/rdma.conf"
+        } else {
+            "ulimit -l unlimited"
+        })
+        .advice("services: LimitMEMLOCK=infinity; containers: --ulimit memlock=-1, or --cap-add IPC_LOCK")
 }
 
 /// The outcome for processes that use RDMA. Where there is no RDMA, a limit harms nobody yet.
@@ -156,16 +174,16 @@ fn process_outcomes(facts: &Facts<'_>, judge: impl Fn() -> CheckResult) -> Vec<O
 }
 
 fn memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    process_outcomes(facts, || locked(facts, false))
+    process_outcomes(facts, || locked(facts, Limit::Soft))
 }
 
 fn pod_memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    process_outcomes(facts, || locked(facts, true))
+    process_outcomes(facts, || locked(facts, Limit::Hard))
 }
 
 fn nofile(facts: &Facts<'_>) -> Vec<Outcome> {
     process_outcomes(facts, || {
-        let (soft, _) = limits(facts, "Max open files")?;
+        let soft = limit(facts, "Max open files", Limit::Soft)?;
         let shown = soft.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
         Ok(if soft.is_some_and(|files| files < 65_536) {
             Outcome::warning("process", format!("a process may open {shown} files"))
@@ -268,7 +286,7 @@ fn container(facts: &Facts<'_>) -> Vec<Outcome> {
         Ok(true) => {}
     }
     process_outcomes(facts, || {
-        let (soft, _) = limits(facts, "Max locked memory")?;
+        let soft = limit(facts, "Max locked memory", Limit::Soft)?;
         let Some(has) = facts.has_capability(IPC_LOCK) else {
             return Err(odd("proc/self/status", ""));
         };

@@ -193,3 +193,43 @@ fn counters_of_further_drivers() {
     );
     assert_eq!(netdev("frames_rx_bad_fcs").0, Counter::PhyCrcErrors);
 }
+
+/// After Linux drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c: `rx_bytes_pri` is `rx_bytes_cos` of the priority's queue (`pri2cos_idx`).
+#[test]
+fn discards_of_bnxt_have_the_priority_of_their_queue() {
+    let all = [
+        ("rx_discard_packets_cos0", 2),
+        ("rx_discard_packets_cos4", 70),
+        ("tx_discard_packets_cos4", 1),
+        ("rx_bytes_cos0", 10),
+        ("rx_packets_cos0", 1),
+        ("rx_bytes_cos4", 9_000),
+        ("rx_packets_cos4", 6),
+        // Priorities 0 and 1 share queue 0.
+        ("rx_bytes_pri0", 10),
+        ("rx_packets_pri0", 1),
+        ("rx_bytes_pri1", 10),
+        ("rx_packets_pri1", 1),
+        ("rx_bytes_pri3", 9_000),
+        ("rx_packets_pri3", 6),
+    ];
+    let found = of_classes(&all);
+    let found: Vec<(&str, u64)> = found
+        .iter()
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("rx_discard_packets_cos", 72),
+            ("tx_discard_packets_cos", 1),
+            ("rx_discard_packets_pri3", 70)
+        ]
+    );
+    let mapped = mapped(CounterPlace::Netdev, "rx_discard_packets_pri3").unwrap();
+    assert_eq!(
+        (mapped.counter, mapped.priority),
+        (Counter::PriorityDiscards, Some(3))
+    );
+    assert!(of_classes(&[("rx_packets", 5)]).is_empty());
+}

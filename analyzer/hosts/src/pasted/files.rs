@@ -13,6 +13,38 @@ const ROOTS: [&str; 6] = ["sys/", "proc/", "etc/", "dev/", "answers/", "commands
 /// Beginnings of the variables that are read: an environment has secrets.
 const VARIABLES: [&str; 3] = ["NCCL_", "UCX_", "PCIDEVICE_"];
 
+/// Limits that are read: the name in `/proc/PID/limits`, beginnings of lines of `ulimit -a` (bash; zsh; dash), the letter of their
+/// option, the name that `prlimit` has, and the unit in which shells count them.
+const LIMITS: [(&str, [&str; 3], char, &str, u64); 2] = [
+    (
+        "Max locked memory",
+        [
+            "max locked memory ",
+            "-l: locked-in-memory size ",
+            "locked memory(kbytes) ",
+        ],
+        'l',
+        "MEMLOCK",
+        1_024,
+    ),
+    (
+        "Max open files",
+        ["open files ", "-n: file descriptors ", "nofiles "],
+        'n',
+        "NOFILE",
+        1,
+    ),
+];
+
+/// A limit as `/proc/PID/limits` has it: a number of this unit, or `unlimited`.
+fn scaled(value: &str, unit: u64) -> Option<String> {
+    if value == "unlimited" {
+        return Some(value.to_owned());
+    }
+    let count: u64 = value.parse().ok()?;
+    Some(count.saturating_mul(unit).to_string())
+}
+
 /// Files of a host, by their paths.
 #[derive(Default)]
 pub(super) struct PastedFiles {
@@ -117,34 +149,53 @@ impl PastedFiles {
         }
     }
 
-    /// `ulimit -a`, `-l` and `-n` of a shell: kilobytes of locked memory, and open files, as `/proc/PID/limits` has them.
+    /// `ulimit -a`, `-l` and `-n` of shells, and `prlimit`: locked memory and open files, as `/proc/PID/limits` has them. A shell shows
+    /// the soft limits, in kilobytes; `-H` asks for the hard ones. `prlimit` shows both, in bytes.
     pub(super) fn limits(&mut self, text: &str) {
-        let is_limit = |value: &String| value == "unlimited" || value.parse::<u64>().is_ok();
-        let of = |name: &str| {
-            let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
-            let value = line.rsplit(')').next()?.trim();
-            Some(value.to_owned()).filter(is_limit)
-        };
-        let asked = |command: &str| {
-            let found = answers(text).find(|(words, _)| words.join(" ") == command);
-            found.map(|(_, value)| value.trim().to_owned())
-        };
-        let memory = of("max locked memory ").or_else(|| asked("ulimit -l").filter(is_limit));
-        let memory = memory.map(|value| {
-            let bytes = value
-                .parse::<u64>()
-                .map(|kilobytes| kilobytes.saturating_mul(1_024));
-            bytes.map_or(value, |bytes| bytes.to_string())
-        });
-        let files = of("open files ").or_else(|| asked("ulimit -n").filter(is_limit));
         let mut limits = String::new();
-        for (name, value, unit) in [
-            ("Max locked memory", memory, "bytes"),
-            ("Max open files", files, "files"),
-        ] {
-            if let Some(value) = value {
+        for (name, beginnings, option, resource, scale) in LIMITS {
+            let listed = text.lines().find_map(|line| {
+                let line = line.trim();
+                let start = beginnings.iter().find(|start| line.starts_with(**start))?;
+                scaled(
+                    line.get(start.len()..)?.rsplit([')', ' ', '\t', ':']).next()?,
+                    scale,
+                )
+            });
+            let asked = |options: [String; 3]| {
+                let is_asked = |words: &[&str]| {
+                    let ["ulimit", rest @ ..] = words else {
+                        return false;
+                    };
+                    options.contains(&rest.join(" "))
+                };
+                let found = answers(text).find(|(words, _)| is_asked(words));
+                found.and_then(|(_, value)| scaled(value.trim(), scale))
+            };
+            let soft = listed.or_else(|| {
+                asked([
+                    format!("-{option}"),
+                    format!("-S{option}"),
+                    format!("-S -{option}"),
+                ])
+            });
+            let hard = asked([
+                format!("-H{option}"),
+                format!("-{option}H"),
+                format!("-H -{option}"),
+            ]);
+            let both = text.lines().find_map(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let [first, .., soft, hard, _] = words.as_slice() else {
+                    return None;
+                };
+                (*first == resource).then_some((scaled(soft, 1)?, scaled(hard, 1)?))
+            });
+            let (soft, hard) = both.map_or((soft, hard), |(soft, hard)| (Some(soft), Some(hard)));
+            if soft.is_some() || hard.is_some() {
+                let [soft, hard] = [soft, hard].map(|limit| limit.unwrap_or_else(|| "unknown".to_owned()));
                 // Writing to a string does not fail.
-                let _ = writeln!(limits, "{name:<26}{value:<21}{value:<21}{unit}");
+                let _ = writeln!(limits, "{name:<26}{soft:<21}{hard:<21}");
             }
         }
         if !limits.is_empty() {
@@ -205,8 +256,11 @@ fn answers(text: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
     })
 }
 
-/// The command behind a prompt: `$ cat X`, `root@n1:~# sudo cat X`.
+/// The command behind a prompt: `$ cat X`, `root@n1:~# sudo cat X`; also `ulimit` alone, which has no other use at the start of a line.
 fn command_of(line: &str) -> Option<&str> {
+    if line.trim_start().starts_with("ulimit -") {
+        return Some(line.trim());
+    }
     let (_, command) = line.split_once(['$', '#']).filter(|(prompt, _)| {
         // A prompt has no blank but that in `[root@n1 ~]`.
         prompt.split_whitespace().count() <= 2

@@ -12,6 +12,7 @@ pub(super) fn read(text: &str, name: &str, found: &mut PastedFiles) {
     }
     ethtool(text, found);
     dcb(text, found);
+    lldptool(text, name, found);
     let mut interface = if is_plain_name(name) { name } else { "port" };
     let mut qos: Option<Qos> = None;
     for line in text.lines() {
@@ -84,6 +85,46 @@ fn dcb(text: &str, found: &mut PastedFiles) {
                 .collect();
             found.answer(&format!("dcb-app.{interface}.json"), &json!({ "dscp_prio": map }));
         }
+    }
+}
+
+/// `lldptool -t -i IF -V PFC` (open-lldp, lldp_8021qaz_clif.c): `PFC enabled: 3 4`, or `none`; with `-c enabled` `enabled=3,4`. With `-n` it
+/// shows the neighbour, which is not read.
+fn lldptool(text: &str, name: &str, found: &mut PastedFiles) {
+    let mut interface = Some(if is_plain_name(name) { name } else { "port" });
+    for line in text.lines() {
+        if let Some((_, arguments)) = line.split_once("lldptool ") {
+            let words: Vec<&str> = arguments.split_whitespace().collect();
+            let is_neighbour = words
+                .iter()
+                .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('n'));
+            let named = words
+                .iter()
+                .position(|word| word.starts_with('-') && word.ends_with('i'))
+                .and_then(|at| words.get(at + 1))
+                .filter(|word| is_plain_name(word));
+            interface = named.copied().filter(|_| !is_neighbour);
+            continue;
+        }
+        let line = line.trim();
+        let list = line
+            .strip_prefix("PFC enabled:")
+            .or_else(|| line.strip_prefix("enabled="));
+        let (Some(interface), Some(list)) = (interface, list) else {
+            continue;
+        };
+        let words: Vec<&str> = list
+            .split([' ', ',', '\t'])
+            .filter(|word| !word.is_empty())
+            .collect();
+        let priorities: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
+        let priorities = match (words.as_slice(), priorities) {
+            (["none"], _) => Vec::new(),
+            ([_, ..], Some(all)) if all.iter().all(|priority| *priority < 8) => all,
+            _ => continue,
+        };
+        let on: Vec<bool> = (0..8).map(|priority| priorities.contains(&priority)).collect();
+        found.answer(&format!("dcb-pfc.{interface}.json"), &json!({ "prio_pfc": on }));
     }
 }
 

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::doctor::{Outcome, Plan, Status, judge};
 
 fn text_of(host: &Host, path: &str) -> String {
     host.text(path).unwrap_or_default()
@@ -196,10 +197,125 @@ fn answers_behind_a_prompt_are_files() {
     ] {
         assert_eq!(text_of(&host, &path), expected, "{path}");
     }
-    // 64 KiB; nothing answered the other limit.
+    // 64 KiB; nothing answered the other limit, nor the hard one.
     let limits = text_of(&host, "proc/self/limits");
     assert!(
         limits.contains("65536") && limits.lines().count() == 1,
         "{limits}"
+    );
+}
+
+/// The outcome of a check that a text has; the first one.
+fn judged(text: &str, id: &str) -> Outcome {
+    let host = pasted_host(text, "out").unwrap();
+    let mut all = judge(&host, &Plan::default(), &[id.to_owned()]);
+    all.remove(0).outcome
+}
+
+/// After rdma-core, libibverbs/examples/devinfo.c, without `-v`.
+#[test]
+fn path_mtus_of_ibv_devinfo_are_judged() {
+    let text = |state: &str, active: &str, layer: &str| {
+        format!(
+            "hca_id:\tmlx5_0\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t22.36.1010\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n\t\t\tstate:\t\t\t{state}\n\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t{active}\n\t\t\tsm_lid:\t\t\t0\n\t\t\tport_lid:\t\t0\n\t\t\tport_lmc:\t\t0x00\n\t\t\tlink_layer:\t\t{layer}\n"
+        )
+    };
+    let outcome = judged(&text("PORT_ACTIVE (4)", "1024 (3)", "Ethernet"), "mtu.interface");
+    assert_eq!(outcome.status, Status::Warning);
+    assert_eq!(
+        outcome.summary,
+        "mlx5_0:1: the path MTU is 1024, the adapter can do 4096"
+    );
+    assert_eq!(outcome.seen[0].value, "max_mtu 4096, active_mtu 1024");
+    let outcome = judged(&text("PORT_ACTIVE (4)", "4096 (5)", "Ethernet"), "mtu.interface");
+    assert_eq!(outcome.status, Status::Ok);
+    // A port without a link has no path, and the subnet manager decides on InfiniBand's.
+    for text in [
+        text("PORT_DOWN (1)", "1024 (3)", "Ethernet"),
+        text("PORT_ACTIVE (4)", "2048 (4)", "InfiniBand"),
+    ] {
+        assert_eq!(
+            judged(&text, "mtu.interface").status,
+            Status::NotApplicable,
+            "{text}"
+        );
+    }
+    // The interface's own MTU says more: it is judged once.
+    let both = text("PORT_ACTIVE (4)", "1024 (3)", "Ethernet")
+        + "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1\n4: ens1: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n";
+    let host = pasted_host(&both, "out").unwrap();
+    let all = judge(&host, &Plan::default(), &["mtu.interface".to_owned()]);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(all[0].outcome.summary.starts_with("ens1: MTU 1500"));
+}
+
+/// After bash's and zsh's `ulimit`, and util-linux' prlimit(1). 64 kilobytes and 65536 bytes are 64 KiB.
+#[test]
+fn limits_alone_are_judged() {
+    for text in [
+        "$ ulimit -l\n64\n",
+        "ulimit -l\n64\n",
+        "user@node3:~$ ulimit -Sl\n64\n",
+        "max locked memory           (kbytes, -l) 64\n",
+        "-l: locked-in-memory size (kbytes)     64\n",
+        "locked memory(kbytes)           64\n",
+        "RESOURCE   DESCRIPTION                             SOFT      HARD UNITS\nMEMLOCK    max locked-in-memory address space     65536     65536 bytes\n",
+    ] {
+        let outcome = judged(text, "memlock");
+        assert_eq!(outcome.status, Status::Warning, "{text}: {outcome:?}");
+        assert!(
+            outcome.summary.contains("soft limit 64 KiB"),
+            "{}",
+            outcome.summary
+        );
+        assert_eq!(outcome.confidence, "likely");
+    }
+    // A shell shows the soft limit alone.
+    assert_eq!(judged("$ ulimit -l\n64\n", "pod.memlock").status, Status::Unknown);
+    assert_eq!(
+        judged("$ ulimit -Hl\n64\n", "pod.memlock").status,
+        Status::Warning
+    );
+    assert_eq!(judged("$ ulimit -l\nunlimited\n", "memlock").status, Status::Ok);
+    // 8 GiB: nobody knows whether that is too little.
+    assert_eq!(
+        judged("$ ulimit -l\n8388608\n", "memlock").status,
+        Status::Unknown
+    );
+}
+
+/// After open-lldp's lldptool(8), mlnx_qos and dcb-pfc(8).
+#[test]
+fn priorities_with_pfc_of_a_text() {
+    let on = |priorities: &[usize]| std::array::from_fn(|priority| priorities.contains(&priority));
+    for (text, interface, priorities) in [
+        (
+            "# lldptool -t -i ens1 -V PFC\nIEEE 8021QAZ PFC TLV\n\t Willing: yes\n\t PFC capable traffic classes: 8\n\t PFC enabled: 3 4\n",
+            "ens1",
+            [3, 4].as_slice(),
+        ),
+        ("# lldptool -ti ens2 -V PFC -c enabled\nenabled=3\n", "ens2", &[3]),
+        ("\t PFC enabled: none\n", "out", &[]),
+        (
+            "DCBX mode: OS controlled\nPriority trust state: dscp\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n\tenabled     0   0   0   1   0   0   0   0   \n",
+            "out",
+            &[3],
+        ),
+        (
+            "$ dcb pfc show dev ens3\npfc-cap 8\nprio-pfc 0:off 1:off 2:off 3:off 4:off 5:on 6:off 7:off\n",
+            "ens3",
+            &[5],
+        ),
+    ] {
+        assert_eq!(
+            pasted_pfc(text, "out"),
+            [(interface.to_owned(), on(priorities))],
+            "{text}"
+        );
+    }
+    // The neighbour's settings are not this port's.
+    assert_eq!(
+        pasted_pfc("# lldptool -t -n -i ens1 -V PFC\n\t PFC enabled: 3\n", "out"),
+        []
     );
 }

@@ -1,5 +1,7 @@
 //! RDMA devices and their ports: `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`.
 
+use serde_json::json;
+
 use super::files::PastedFiles;
 use crate::hca::is_plain_name;
 
@@ -27,6 +29,7 @@ fn devinfo(text: &str, found: &mut PastedFiles) {
     let mut device = None;
     let mut port = None;
     let mut width = None;
+    let mut max_mtu = None;
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else {
             continue;
@@ -56,6 +59,19 @@ fn devinfo(text: &str, found: &mut PastedFiles) {
                 let name = key.trim_start_matches("port_");
                 if let Ok(lid) = word.parse::<u32>() {
                     found.add(format!("{port}/{name}"), &format!("{lid:#x}"));
+                }
+            }
+            ("max_mtu", Some(_)) => max_mtu = word.parse::<u32>().ok(),
+            ("active_mtu", Some(port)) => {
+                if let Some((max, active)) = max_mtu.take().zip(word.parse::<u32>().ok()) {
+                    let name = port
+                        .trim_start_matches(DEVICES)
+                        .trim_start_matches('/')
+                        .replace("/ports/", ":");
+                    found.answer(
+                        &format!("path-mtu.{name}.json"),
+                        &json!({ "max": max, "active": active }),
+                    );
                 }
             }
             ("active_width", _) => width = word.trim_end_matches('X').parse::<f64>().ok(),

@@ -160,7 +160,7 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 140] = [
+const MARKS: [(Program, Need, &[&str]); 147] = [
     (Program::Nccl, Need::Nothing, &["call to ibv_", " failed"]),
     (Program::Mpich, Need::Nothing, &["mpidi_ofi_", "failed"]),
     (Program::Mpich, Need::Words, &["mpidi_ofi"]),
@@ -189,6 +189,12 @@ const MARKS: [(Program, Need, &[&str]); 140] = [
     (Program::Spark, Need::Words, &["rdmanode"]),
     (Program::Spark, Need::Words, &["rdmashuffle"]),
     (Program::Spark, Need::Words, &["ucxshuffle"]),
+    // `FetchFailed` of a shuffle without RDMA names none of these.
+    (Program::Spark, Need::Words, &["fetchfailed", "shuffle.rdma"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "sparkrdma"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "ucx"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "rdma_cm"]),
+    (Program::Spark, Need::Words, &["fetchfailed", "disni"]),
     (Program::Mvapich, Need::Nothing, &["desc error in msg to"]),
     (
         Program::Perftest,
@@ -227,8 +233,15 @@ const MARKS: [(Program, Need, &[&str]); 140] = [
     ),
     (Program::Perftest, Need::Nothing, &["problems with warm up"]),
     (Program::Perftest, Need::Nothing, &["poll cq failed"]),
-    (Program::Perftest, Need::Nothing, &["unexpected cm event"]),
+    (Program::Perftest, Need::Nothing, &["unexpected cm event bl"]),
     (Program::Perftest, Need::Words, &["couldn't connect to "]),
+    (
+        Program::Perftest,
+        Need::Nothing,
+        &["port number ", " state is down"],
+    ),
+    // The program's words stand before those of the library below it.
+    (Program::Iser, Need::Words, &["isert"]),
     (Program::OpenMpi, Need::Words, &["pml_ucx"]),
     (
         Program::Mlx5,
@@ -326,14 +339,15 @@ const MARKS: [(Program, Need, &[&str]); 140] = [
     (Program::RpcRdma, Need::Words, &["xprtrdma"]),
     (Program::Srp, Need::Words, &["ib_srp"]),
     (Program::Iser, Need::Status, &["iser", "failure"]),
-    (Program::Iser, Need::Words, &["iser: "]),
+    (Program::Iser, Need::Words, &[" iser: "]),
     (Program::Rds, Need::Status, &["rds/ib", "had status"]),
     (Program::Dapl, Need::Status, &["dapl"]),
     (Program::Kernel, Need::Status, &["failed ", " event ", "vend_err"]),
     (Program::Rtrs, Need::Words, &["rtrs"]),
     (Program::SmbDirect, Need::Words, &["smb_direct"]),
     (Program::SmbDirect, Need::Words, &["smbdirect"]),
-    (Program::SmbDirect, Need::Words, &["smbd"]),
+    // Samba has a program of this name.
+    (Program::SmbDirect, Need::Words, &["cifs: ", "smbd"]),
     (Program::Kernel, Need::Status, &["wc->status", "opcode"]),
     (Program::NvmeKernel, Need::Status, &["cqe ", "failed with status"]),
     (Program::NvmeKernel, Need::Words, &["nvme"]),
@@ -430,7 +444,7 @@ fn has_words_of(lower: &str, words: &str) -> bool {
 ///
 /// Sources: names of modules in Linux `drivers/infiniband/hw` and `drivers/net/ethernet`, prefixes of `dev_err` and `ibdev_err`; perftest
 /// `src/perftest_resources.c` and `perftest_communication.c`; rdma-core `librdmacm/examples/rping.c`, `libibverbs/examples`.
-const FAMILIES: [(Program, &[&str]); 31] = [
+const FAMILIES: [(Program, &[&str]); 56] = [
     (Program::Ucx, &["ucx  error"]),
     (Program::Ucx, &["ucx error"]),
     (Program::Mlx5, &["mlx5_core"]),
@@ -444,13 +458,13 @@ const FAMILIES: [(Program, &[&str]); 31] = [
     (Program::Efa, &["efa_"]),
     (Program::Efa, &["efa 0000"]),
     (Program::Cxgb4, &["cxgb4"]),
-    (Program::Ionic, &["ionic"]),
+    (Program::Ionic, &[" ionic"]),
     (Program::Rxe, &["rdma_rxe"]),
-    (Program::Rxe, &["rxe"]),
+    (Program::Rxe, &[" rxe"]),
     (Program::Driver, &["qedr"]),
     (Program::Driver, &["erdma"]),
-    (Program::Driver, &["mana "]),
-    (Program::Siw, &["siw"]),
+    (Program::Driver, &[" mana "]),
+    (Program::Siw, &[" siw"]),
     (Program::Dpdk, &["mlx5_net"]),
     (Program::Lustre, &["o2iblnd"]),
     (Program::Lustre, &["lustreerror"]),
@@ -460,8 +474,33 @@ const FAMILIES: [(Program, &[&str]); 31] = [
     (Program::Mpich, &["abort(", "mpi error"]),
     (Program::NvmeKernel, &["nvmet_rdma"]),
     (Program::RpcRdma, &["rpcrdma"]),
+    (Program::RpcRdma, &["svcrdma"]),
+    (Program::Spdk, &["nvme_rdma", "*error*"]),
+    (Program::Spdk, &["nvmf_rdma_", "*error*"]),
     (Program::Nvshmem, &["nvshmem"]),
+    (Program::Nvshmem, &["ibgda"]),
+    (Program::Nvshmem, &["ibrc.cpp"]),
     (Program::Mooncake, &["mooncake"]),
+    (Program::Mooncake, &["rdma_transport.cpp"]),
+    (Program::Mooncake, &["rdma_endpoint.cpp"]),
+    (Program::Mooncake, &["rdma_context.cpp"]),
+    (Program::Nccl, &["nccl warn", "net/ib"]),
+    (Program::Nccl, &["nccl warn", "net_ib"]),
+    (Program::Gloo, &["gloo/transport"]),
+    (Program::OpenMpi, &["pml_ucx.c"]),
+    (Program::OpenMpi, &["mtl_ofi"]),
+    (Program::OpenMpi, &["btl_openib"]),
+    (Program::OpenMpi, &["openfabrics device"]),
+    (Program::Nixl, &["nixl"]),
+    (Program::Ceph, &["rdmastack"]),
+    (Program::Ceph, &["rdmaconnectedsocketimpl"]),
+    (Program::Ceph, &[" -1 infiniband "]),
+    (Program::Iser, &[" isert"]),
+    (Program::Iser, &[" iser: "]),
+    (Program::Srp, &["ib_srp"]),
+    (Program::SmbDirect, &["smb_direct"]),
+    (Program::SmbDirect, &["smbdirect"]),
+    (Program::SmbDirect, &["cifs: ", "smbd_"]),
 ];
 
 /// Words that say that something failed, each a whole word.
@@ -496,7 +535,9 @@ const FAILURES: [&str; 28] = [
     "hung",
 ];
 /// Phrases that say so, and phrases of lines that are none although they have such a word.
-const FAILED_PHRASES: [&str; 8] = [
+const FAILED_PHRASES: [&str; 10] = [
+    "no route to",
+    "was reset",
     "timed out",
     "link down",
     "link is down",
@@ -521,22 +562,22 @@ const HEALTHY_PHRASES: [&str; 16] = [
     "<info>",
     "enabled",
     "supported",
-    "set to ",
-    "set by ",
+    " set to ",
+    " set by ",
 ];
 
 /// The program or driver whose line says that something failed; `None`: it is of none of them, or nothing failed.
 fn by_failure(lower: &str) -> Option<Program> {
     let (program, _) = FAMILIES
         .iter()
-        .find(|(_, words)| words.iter().all(|word| lower.contains(word)))?;
+        .find(|(_, words)| words.iter().all(|words| has_words_of(lower, words)))?;
     let is_word = |glyph: char| glyph.is_ascii_alphanumeric() || glyph == '_' || glyph == '\'';
     let has_word = || {
         lower
             .split(|glyph| !is_word(glyph))
             .any(|word| FAILURES.contains(&word))
     };
-    let has_phrase = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    let has_phrase = |phrases: &[&str]| phrases.iter().any(|phrase| has_words_of(lower, phrase));
     ((has_phrase(&FAILED_PHRASES) || has_word()) && !has_phrase(&HEALTHY_PHRASES)).then_some(*program)
 }
 

@@ -44,7 +44,8 @@ const STATUS_NUMBER: [&str; 24] = [
 ];
 
 /// Words of which every error has one, in small letters: most lines of a log have none.
-const ERROR_WORDS: [&str; 34] = [
+const ERROR_WORDS: [&str; 35] = [
+    "not available",
     "compromised",
     "unplugged",
     "truncated",
@@ -244,6 +245,8 @@ fn status(fields: Fields<'_>, program: Program, numbered: Option<u32>) -> Option
             | Program::Driver
             | Program::Mpich
     ) && !fields.lower.contains("tx failed");
+    // NVSHMEM's functions return codes of its own.
+    let has_own = has_own || program == Program::Nvshmem && !fields.lower.contains("ibv_poll_cq");
     let has_number = program != Program::LibfabricEfa && !has_own || fields.lower.contains("wc error");
     let number = numbered.filter(|number| has_number && (1..=MAX_STATUS).contains(number));
     said.map(|status| status.number).or(number)
@@ -317,9 +320,13 @@ fn vendor_error(fields: Fields<'_>, program: Program) -> Option<u32> {
     })
 }
 
-/// An answer of the kernel below zero, by name: `-110`, `err -12`, `ret=-104`.
+/// An answer of the kernel, by name: below zero (`-110`, `err -12`, `ret=-104`), or behind `errno`.
 fn errno(fields: Fields<'_>) -> Option<(u32, &'static str)> {
+    let named = fields.number(&["errno"]);
     let (number, name) = ERRNOS.iter().find(|(number, _)| {
+        if named == Some(*number) {
+            return true;
+        }
         let form = format!("-{number}");
         fields.text.match_indices(&form).any(|(at, _)| {
             let before = fields.text.get(..at).unwrap_or_default().chars().next_back();

@@ -18,7 +18,7 @@ pub struct Symptom {
 }
 
 /// Symptoms; the first whose words fit counts.
-const SYMPTOMS: [Symptom; 55] = [
+const SYMPTOMS: [Symptom; 56] = [
     Symptom {
         name: "firmware command timed out",
         meaning: "the adapter's firmware did not answer a command of its driver: look at its health (`devlink health`), and its version",
@@ -67,6 +67,9 @@ const SYMPTOMS: [Symptom; 55] = [
             &["rdma_cm_event_addr_error"],
             &["addr error"],
             &["rdma_resolve_addr failed"],
+            &["rdma_resolve_addr(", "failed"],
+            &["address resolution error"],
+            &["address error (1): status"],
         ],
     },
     Symptom {
@@ -77,13 +80,17 @@ const SYMPTOMS: [Symptom; 55] = [
             &["rdma_cm_event_route_error"],
             &["route error"],
             &["rdma_resolve_route failed"],
+            &["rdma_resolve_route(", "failed"],
         ],
     },
     Symptom {
         name: "adapter removed",
         meaning: "the RDMA device of this connection went away: its driver was unloaded, it was reset, or its virtual function was taken",
         is_consequence: false,
-        words: &[&["rdma_cm_event_device_removal"]],
+        words: &[
+            &["rdma_cm_event_device_removal"],
+            &["device removal (11): status"],
+        ],
     },
     Symptom {
         name: "address changed",
@@ -202,6 +209,7 @@ const SYMPTOMS: [Symptom; 55] = [
         words: &[
             &["unable to find the infiniband/roce device"],
             &["couldn't get context for the device"],
+            &["network device '", "' is not available"],
         ],
     },
     Symptom {
@@ -255,7 +263,10 @@ const SYMPTOMS: [Symptom; 55] = [
         name: "port error",
         meaning: "a port of the adapter went down: look for its link, its cable, and the port of the switch",
         is_consequence: false,
-        words: &[&["async event", "port error"]],
+        words: &[
+            &["async event", "port error"],
+            &["ib async event on ", ": port ", " error"],
+        ],
     },
     Symptom {
         name: "GID changed",
@@ -309,6 +320,7 @@ const SYMPTOMS: [Symptom; 55] = [
             &["mlx5_core", ": link down"],
             &["link is down"],
             &["link status down"],
+            &["port number ", " state is down"],
             &["bnxt_en", "link is down"],
             &[" ice ", "link is down"],
         ],
@@ -343,7 +355,12 @@ const SYMPTOMS: [Symptom; 55] = [
         name: "connection rejected",
         meaning: "the peer's connection manager rejected the request: look whether its program listens at this address and port",
         is_consequence: false,
-        words: &[&["rdma_cm_event_rejected"], &["connect rejected: status"]],
+        words: &[
+            &["rdma_cm_event_rejected"],
+            &["connect rejected: status"],
+            // Events of rdma_cm as the kernel prints them (drivers/infiniband/core/cma.c, rdma_event_msg): words, number, status.
+            &["rejected (8): status"],
+        ],
     },
     Symptom {
         name: "peer unreachable",
@@ -352,6 +369,7 @@ const SYMPTOMS: [Symptom; 55] = [
         words: &[
             &["destination is unreachable"],
             &["rdma_cm_event_unreachable"],
+            &["unreachable (7): status"],
             &["unreachable remote"],
         ],
     },
@@ -431,6 +449,7 @@ const SYMPTOMS: [Symptom; 55] = [
             &["rdma_resolve_addr wait failed"],
             &["rdma_connect failed"],
             &["rdma_cm_event_connect_error"],
+            &["connect error (6): status"],
             &["failed to connect queue"],
             &["unable to init the socket connection"],
             &["unable to open file descriptor for socket connection"],
@@ -464,6 +483,7 @@ const SYMPTOMS: [Symptom; 55] = [
             &["connection to ", "was lost"],
             &["verbs rdma closed connection"],
             &["rdma_cm_event_disconnected"],
+            &["disconnected (10): status"],
         ],
     },
     Symptom {
@@ -473,10 +493,16 @@ const SYMPTOMS: [Symptom; 55] = [
         words: &[&["nvme_keep_alive_end_io", "error"]],
     },
     Symptom {
+        name: "shuffle block not fetched",
+        meaning: "a task of Spark could not fetch a block from another executor, and its stage is run again: look whether that executor lives, and for the first error of its connection",
+        is_consequence: true,
+        words: &[&["fetchfailed"]],
+    },
+    Symptom {
         name: "system error",
         meaning: "a call of the system or of a library failed: look for the warning before it",
         is_consequence: true,
-        words: &[&["ncclsystemerror"]],
+        words: &[&["ncclsystemerror"], &["nccl error", "unhandled system error"]],
     },
     Symptom {
         name: "backend error",

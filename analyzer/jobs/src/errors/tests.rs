@@ -685,3 +685,160 @@ fn wrapped_and_divided_lines_are_whole() {
         Some("10.4.0.3")
     );
 }
+
+/// After Spark's TaskSetManager, SparkRDMA (RdmaShuffleFetcherIterator) and SparkUCX.
+#[test]
+fn blocks_that_spark_did_not_fetch_over_rdma() {
+    let task = "25/11/20 10:11:12 WARN TaskSetManager: Lost task 3.0 in stage 2.0 (TID 12) (10.0.0.5 executor 3): FetchFailed(BlockManagerId(2, rdma7, 43211, None), shuffleId=0, mapIndex=1, mapId=5, reduceId=3, message= ";
+    for cause in [
+        "at org.apache.spark.shuffle.rdma.RdmaShuffleFetcherIterator.next(RdmaShuffleFetcherIterator.scala:371)",
+        "org.openucx.jucx.UcxException: failed",
+        "at org.apache.spark.shuffle.ucx.UcxShuffleClient.fetchBlocks",
+        "org.apache.spark.shuffle.FetchFailedException: Error in UCX read",
+    ] {
+        let found = report(&format!("{task}{cause}")).unwrap();
+        assert_eq!(
+            (found.program, found.symptom.unwrap().name),
+            (Program::Spark, "shuffle block not fetched"),
+            "{cause}"
+        );
+        assert!(found.is_consequence());
+    }
+    // Netty's shuffle is none of RDMA, whatever the host is called.
+    for cause in [
+        "",
+        "Connection reset by peer",
+        "Failed to connect to /10.0.0.7:43211",
+    ] {
+        assert_eq!(report(&format!("{task}{cause}")), None, "{cause}");
+    }
+}
+
+/// Lines whose words are in no list: a program over RDMA that says that something failed. After NCCL `net_ib.cc`, Gloo `unbound_buffer.cc`,
+/// Open MPI `pml_ucx.c` and `mtl_ofi_component.c`, NVSHMEM `ibgda.cpp`, NIXL's connector of vLLM, Mooncake `rdma_transport.cpp`, Ceph
+/// `RDMAStack.cc` and `Infiniband.cc`, Linux `ib_iser.c`, `ib_isert.c`, `smbdirect.c` and `transport_rdma.c`.
+#[test]
+fn failures_of_programs_over_rdma_are_theirs() {
+    for (line, program) in [
+        (
+            "n1:1:2 [0] transport/net_ib.cc:1280 NCCL WARN NET/IB : ibv_poll_cq failed with -1",
+            Program::Nccl,
+        ),
+        (
+            "RuntimeError: [/opt/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete",
+            Program::Gloo,
+        ),
+        (
+            "[n1:100] Error: pml_ucx.c:176 Failed to receive UCX worker address: Not found (-13)",
+            Program::OpenMpi,
+        ),
+        (
+            "[node7:2210] mtl_ofi_component.c:600: fi_endpoint failed: Cannot allocate memory",
+            Program::OpenMpi,
+        ),
+        (
+            "WARN: IBGDA: init failed for device mlx5_0, no GPUDirect support",
+            Program::Nvshmem,
+        ),
+        (
+            "ERROR 11-20 10:11:12 [nixl_connector.py:800] NIXL compatibility hash mismatch, handshake failed with remote engine",
+            Program::Nixl,
+        ),
+        (
+            "E1120 10:11:12.3  1234 rdma_transport.cpp:500] Failed to allocate handshake: no rdma device found",
+            Program::Mooncake,
+        ),
+        (
+            "2025-11-20T10:11:12.345 7f1 -1 Infiniband Device open rdma device failed. (2) No such file or directory",
+            Program::Ceph,
+        ),
+        (
+            "RDMAConnectedSocketImpl operator() got error on qp 123, recv failed",
+            Program::Ceph,
+        ),
+        (
+            "iser: iser_cma_handler: rejected (8): status 8 conn 00000000",
+            Program::Iser,
+        ),
+        (
+            "isert: isert_cma_handler: unexpected cm event: disconnected (10)",
+            Program::Iser,
+        ),
+        ("CIFS: VFS: smbd_negotiate failed rc=-110", Program::SmbDirect),
+        ("ksmbd: smb_direct: rdma_accept failed: -22", Program::SmbDirect),
+        (
+            "2025 7f -1 Infiniband recv_msg got error -104: (104) Connection reset by peer",
+            Program::Ceph,
+        ),
+        (
+            "nvme_rdma.c: 500:nvme_rdma_qpair_process_cm_event: *ERROR*: Unexpected Acceptor Event 5",
+            Program::Spdk,
+        ),
+        ("svcrdma: failed to post recv: -12", Program::RpcRdma),
+        (
+            "LNetError: 2123:0:(lib-move.c:2000:lnet_handle_find_routed_path()) no route to 10.1.0.1@o2ib from 10.0.0.2@o2ib",
+            Program::Lustre,
+        ),
+        (
+            "LNetError: 11-b: Connection to 10.0.0.2@o2ib at host 10.0.0.2 on port 988 was reset: is it running a compatible version",
+            Program::Lustre,
+        ),
+    ] {
+        let found = report(line).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!((found.program, found.status), (program, None), "{line}");
+        assert!(found.symptom.is_some(), "{line}");
+    }
+}
+
+/// NVSHMEM's own code 7 is no status of a completion; that of its poll is one.
+#[test]
+fn codes_and_events_in_other_words() {
+    let own = report("src/host/init/init.cu:1000: non-zero status: 7 nvshmem_common_init failed").unwrap();
+    assert_eq!((own.program, own.status), (Program::Nvshmem, None));
+    let polled = report("ibrc.cpp:1342: non-zero status: 12 ibv_poll_cq failed, status: 12").unwrap();
+    assert_eq!(polled.status, Some(12));
+    for (line, symptom) in [
+        (
+            "[1.1] [n1:1:0]  ib_async.c:90 UCX  WARN  IB Async event on mlx5_0: port 1 error",
+            "port error",
+        ),
+        (
+            "[1.1] [n1:1:0]  rdmacm_cm.c:700  UCX  ERROR rdma_resolve_route(to addr=10.0.0.2:4000) failed: No such device",
+            "route not resolved here",
+        ),
+        (
+            "[1.1] [n1:1:0]  ucp_context.c:1050 UCX  WARN  network device 'mlx5_9:1' is not available, please use one or more of: 'mlx5_0:1'(IB)",
+            "no such adapter",
+        ),
+        (
+            "nvme nvme0: address resolution error (-110)",
+            "address not resolved here",
+        ),
+        (" Port number 1 state is Down", "link down"),
+        (
+            "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)",
+            "system error",
+        ),
+    ] {
+        let found = report(line).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(found.symptom.map(|symptom| symptom.name), Some(symptom), "{line}");
+    }
+    let called = report("n1:1:2 [0] misc/ibvwrap.cc:252 NCCL WARN Call to ibv_create_qp failed with error Cannot allocate memory errno 12").unwrap();
+    assert_eq!(called.errno, Some((12, "ENOMEM")));
+}
+
+/// Words of programs and drivers inside other words, and Samba's program.
+#[test]
+fn words_inside_other_words_are_no_program() {
+    for line in [
+        "smbd[2211]: read_data: read failure for 4 bytes to client 10.0.0.9. Error = Connection reset by peer",
+        "../source3/smbd/server.c: smbd_accept_connection failed",
+        "ERROR optimiser: step failed, loss is nan",
+        "E: bionic-updates Release: error 404",
+        "la semana failed",
+        "INFO 11-20 10:11:12 [nixl_connector.py:300] handshake retries after a timeout are set",
+        "ModuleNotFoundError: No module named 'nixl'",
+    ] {
+        assert_eq!(report(line), None, "{line}");
+    }
+}

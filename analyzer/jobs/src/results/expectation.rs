@@ -41,11 +41,15 @@ pub enum Outcome {
 }
 
 /// Names of the tools in expectations, and the beginnings of the programs' names that each has.
-const TOOLS: [(&str, &[&str]); 4] = [
+const TOOLS: [(&str, &[&str]); 8] = [
     ("perftest", &["ib_", "perftest"]),
     ("iperf", &["iperf"]),
     ("nccl", &["nccl"]),
     ("pytorch", &["pytorch"]),
+    ("qperf", &["qperf"]),
+    ("osu", &["osu"]),
+    ("ucx", &["ucx"]),
+    ("fabtests", &["fabtests"]),
 ];
 
 impl Field {
@@ -108,11 +112,12 @@ impl FromStr for Expectation {
             return Err(wrong());
         }
         let (tool, field) = left.trim().split_once('.').ok_or_else(wrong)?;
-        let is_known =
-            TOOLS.iter().any(|(name, _)| *name == tool) || tool.starts_with("ib_") || tool == "iperf3";
+        let is_known = TOOLS.iter().any(|(name, _)| *name == tool)
+            || ["ib_", "osu_"].iter().any(|begin| tool.starts_with(begin))
+            || tool == "iperf3";
         if !is_known {
             return Err(format!(
-                "'{tool}' is no tool: perftest, iperf, nccl, pytorch, or a program such as ib_write_bw"
+                "'{tool}' is no tool: perftest, iperf, nccl, pytorch, qperf, osu, ucx, fabtests, or a program such as ib_write_bw"
             ));
         }
         let (field, size) = match field.split_once('@') {

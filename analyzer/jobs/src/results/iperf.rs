@@ -61,15 +61,20 @@ fn test(found: &mut Results, document: &Value) {
     // With `--bidir` the other direction has sums of its own.
     let end = &document["end"];
     let is_bidirectional = end["sum_sent_bidir_reverse"].is_object();
+    let start = &document["start"];
     if is_bidirectional {
-        direction(found, document, Some(Direction::Sent));
-        direction(found, document, Some(Direction::Received));
+        direction(found, document, Some(Direction::Sent), "");
+        direction(found, document, Some(Direction::Received), "_bidir_reverse");
+    } else if start["test_start"]["reverse"] == 1 {
+        // The server has the client's test in its document, and an `accepted_connection`.
+        let is_server = start["accepted_connection"].is_object();
+        direction(found, document, Some(Direction::reversed(is_server)), "");
     } else {
-        direction(found, document, None);
+        direction(found, document, None, "");
     }
 }
 
-/// Direction of a bidirectional test, as the client sees it.
+/// Direction of a test that is bidirectional or reversed, as the side sees it that printed the result.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Direction {
     Sent,
@@ -77,6 +82,11 @@ enum Direction {
 }
 
 impl Direction {
+    /// Direction of a reversed test: the server sends.
+    fn reversed(is_server: bool) -> Self {
+        if is_server { Self::Sent } else { Self::Received }
+    }
+
     /// The protocol with the direction.
     fn named(direction: Option<Self>, protocol: &str) -> String {
         match direction {
@@ -87,21 +97,15 @@ impl Direction {
     }
 }
 
-/// One direction of a test.
-fn direction(found: &mut Results, document: &Value, direction: Option<Direction>) {
+/// One direction of a test, whose sums have names that end with `suffix`.
+fn direction(found: &mut Results, document: &Value, direction: Option<Direction>, suffix: &str) {
     let (start, end) = (&document["start"], &document["end"]);
     let about = &start["test_start"];
     let protocol = about["protocol"].as_str().unwrap_or("TCP");
     let what = Direction::named(direction, protocol);
     let is_datagrams = protocol == "UDP";
-    let is_reverse = direction == Some(Direction::Received);
-    let of = |name: &str| {
-        if is_reverse {
-            &end[format!("{name}_bidir_reverse")]
-        } else {
-            &end[name]
-        }
-    };
+    let is_received = direction == Some(Direction::Received);
+    let of = |name: &str| &end[format!("{name}{suffix}")];
     let (received, sent) = (of("sum_received"), of("sum_sent"));
     let sum = if is_datagrams { of("sum") } else { received };
     // Without the receiver's report iperf3 prints 0 as what arrived: then it is what was sent.
@@ -133,7 +137,7 @@ fn direction(found: &mut Results, document: &Value, direction: Option<Direction>
         .flatten()
         .map(|stream| &stream["sender"])
         // The client's own adapter measures round trips of what it sends.
-        .filter(|_| !is_reverse)
+        .filter(|_| !is_received)
         .collect();
     // In microseconds: the mean of the streams' means, the least and the greatest of all.
     let all = |key: &'static str| {
@@ -193,6 +197,8 @@ struct Longest {
     retransmits: Option<u64>,
     jitter_us: Option<f64>,
     lost_ratio: Option<f64>,
+    /// The line has a column that datagrams alone have.
+    is_datagrams: bool,
     /// The smoothed round trip at its end, in microseconds (iperf 2, `-e`).
     round_trip_us: Option<f64>,
     /// The way of datagrams: mean, least, greatest and deviation in microseconds (iperf 2, `-e`).
@@ -212,6 +218,13 @@ pub(super) fn parse(text: &str) -> Results {
     };
     // By role and connection, for each direction.
     let mut directions: BTreeMap<Option<Direction>, Connections<'_>> = BTreeMap::new();
+    // iperf3's client says it in its head; its server has the sender's line at the end.
+    let is_server = ["Accepted connection", "Server listening"]
+        .iter()
+        .any(|words| text.contains(words));
+    let has_end = |role: &str| text.lines().any(|line| line.trim_end().ends_with(role));
+    let is_reversed = text.contains("Reverse mode, remote host")
+        || is_server && has_end(" sender") && !has_end(" receiver");
     let mut first_round_trips = Vec::new();
     for (at, line) in numbered(text) {
         if line.contains("error - ") {
@@ -222,6 +235,9 @@ pub(super) fn parse(text: &str) -> Results {
         let Some((direction, role, name, interval)) = interval(at, line) else {
             continue;
         };
+        // iperf 2 marks connections of `--reverse` by a star.
+        let is_reversed = is_reversed || name.starts_with('*');
+        let direction = direction.or_else(|| is_reversed.then(|| Direction::reversed(is_server)));
         let longest = directions.entry(direction).or_default();
         if longest.len() < MAX_STREAMS || longest.contains_key(&(role, name)) {
             let known = longest.entry((role, name)).or_default();
@@ -263,9 +279,10 @@ fn summed(
     let streams = of_role().filter(|((_, name), _)| *name != "SUM").count();
     let sum = longest.get(&(role, "SUM"));
     let first = sum.or_else(|| of_role().next().map(|(_, one)| one));
-    let is_datagrams = ["Lost/Total", ", UDP port ", "datagrams"]
-        .iter()
-        .any(|words| text.contains(words));
+    let is_datagrams = longest.values().any(|one| one.is_datagrams)
+        || ["Lost/Total", ", UDP port ", "datagrams"]
+            .iter()
+            .any(|words| text.contains(words));
     let sent = longest.get(&("sender", "SUM")).or_else(|| {
         longest
             .iter()
@@ -283,7 +300,8 @@ fn summed(
         // iperf 2 does not say which side an interval is of.
         retransmits: sent
             .or(first.filter(|_| !is_third))
-            .and_then(|sent| sent.retransmits),
+            .and_then(|sent| sent.retransmits)
+            .filter(|_| !is_datagrams),
         jitter_us: first.and_then(|first| first.jitter_us),
         lost_ratio: first.and_then(|first| first.lost_ratio),
         latency: latency(
@@ -361,6 +379,8 @@ fn interval(at: usize, line: &str) -> Option<(Option<Direction>, &'static str, &
     let behind = fields.get(rate + 1..).unwrap_or_default();
     let jitter = behind.iter().position(|field| *field == "ms");
     let enhanced = enhanced(behind);
+    // The client's rows of datagrams have their count alone; those of TCP have a window, too.
+    let is_counted_alone = matches!(behind, [count] if count.parse::<u64>().is_ok());
     let percent = behind
         .iter()
         .find_map(|field| field.strip_prefix('(')?.strip_suffix("%)"));
@@ -379,6 +399,7 @@ fn interval(at: usize, line: &str) -> Option<(Option<Direction>, &'static str, &
             jitter_us: jitter
                 .and_then(|jitter| number(behind.get(jitter.checked_sub(1)?)?))
                 .map(|milliseconds| milliseconds * 1e3),
+            is_datagrams: jitter.is_some() || percent.is_some() || is_counted_alone,
             lost_ratio: percent.and_then(number).map(|percent| percent / 100.0),
             one_way_us: one_way(behind),
         },

@@ -17,7 +17,8 @@ const TITLES: [(&str, &str); 5] = [
 ];
 
 /// Words with which a test ends before its table (src/perftest_resources.c, src/perftest_communication.c).
-const FAILURES: [&str; 6] = [
+const FAILURES: [&str; 7] = [
+    " state is Down",
     "Couldn't get context for the device",
     "Failed to modify QP",
     "Unable to Connect the HCA's through the link",

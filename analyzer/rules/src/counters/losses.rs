@@ -43,7 +43,7 @@ pub(super) const RULES: &[CounterRule] = &[
                   a full queue drops instead of pausing.",
         method: "packets out of sequence, sequence NAKs or timeouts, whichever are most, as one loss may be counted by each: 0.001 % of the \
                  packets received, or 1 a second where packets are not counted, is a warning; less is a note. Named with it: discards of the same port, and a priority with 90 % of the bytes on which \
-                 PFC is off. Without either of the two: counters.losses; discards of priorities with PFC alone: counters.lossless_loss",
+                 PFC is off, or an interface without PFC and pauses. Without either of the two: counters.losses; discards of priorities with PFC alone: counters.lossless_loss",
         source: "mlx5 counters out_of_sequence, packet_seq_err, local_ack_timeout_err; RDMA over Commodity Ethernet at Scale (SIGCOMM 2016): a \
                  loss of 0.4 % with go-back-0 leaves no goodput",
         next: "Find the port that discards: `fabric counters` of the switches on the way, queue drops of this class. Turn PFC or ECN on for the \
@@ -75,7 +75,7 @@ pub(super) const RULES: &[CounterRule] = &[
         meaning: "Packets arrive out of sequence, or NAKs and timeouts come, and nothing here says where. Packets out of sequence alone need not \
                   be lost: adaptive routing and packet spraying reorder them.",
         method: "packets out of sequence, sequence NAKs, missing responses or timeouts, without discards of the same port and without a class \
-                 known to be lossy: note",
+                 known to be lossy: note. Named with it: priorities with PFC, by mlnx_qos, dcb or lldptool in the reading",
         source: "mlx5 counters out_of_sequence, packet_seq_err, implied_nak_seq_err, local_ack_timeout_err; NVIDIA, adaptive routing for RoCE",
         next: "If adaptive routing or spraying is on, packets out of sequence are expected: look at throughput. Otherwise find the port that \
                discards, with `fabric counters` of the switches on the way.",
@@ -185,8 +185,16 @@ struct PortLosses<'a> {
     /// Timeouts are the only sign.
     are_timeouts_alone: bool,
     discards: Vec<PortDiscards<'a>>,
-    /// Priorities with the data and without PFC, in words.
-    class: Vec<String>,
+    classes: PortClasses,
+}
+
+/// Classes of a port's interfaces, in words.
+#[derive(Default)]
+struct PortClasses {
+    /// Priorities with the data and without PFC, and interfaces without PFC.
+    lossy: Vec<String>,
+    /// Priorities with PFC.
+    lossless: Vec<String>,
 }
 
 impl PortLosses<'_> {
@@ -245,7 +253,7 @@ fn port_losses<'a>(growths: &Growths<'a>) -> Vec<PortLosses<'a>> {
             are_timeouts_alone: said.len() == 1 && timeouts > 0.0,
             said: format!("{}{share}", said.join(", ")),
             discards: discards(growths, object),
-            class: lossy_priorities(growths, object),
+            classes: port_classes(growths, object),
         });
     }
     found
@@ -254,14 +262,14 @@ fn port_losses<'a>(growths: &Growths<'a>) -> Vec<PortLosses<'a>> {
 fn lossy_class(growths: &Growths<'_>) -> Vec<CounterSign> {
     let found = port_losses(growths).into_iter().filter_map(|losses| {
         let discards = losses.lossy_discards();
-        if discards.is_empty() && losses.class.is_empty() {
+        if discards.is_empty() && losses.classes.lossy.is_empty() {
             return None;
         }
         let mut follows = Vec::new();
         if !discards.is_empty() {
             follows.push(format!("discarded meanwhile: {}", discards.join(", ")));
         }
-        follows.extend(losses.class.iter().cloned());
+        follows.extend(losses.classes.lossy.iter().cloned());
         let sign = CounterSign::new(growths, severity(losses.is_much), losses.object, &losses.said);
         Some(sign.and(&follows.join("; ")).number("losses", losses.count))
     });
@@ -270,7 +278,7 @@ fn lossy_class(growths: &Growths<'_>) -> Vec<CounterSign> {
 
 fn losses(growths: &Growths<'_>) -> Vec<CounterSign> {
     let found = port_losses(growths).into_iter().filter_map(|losses| {
-        if !losses.discards.is_empty() || !losses.class.is_empty() {
+        if !losses.discards.is_empty() || !losses.classes.lossy.is_empty() {
             return None;
         }
         let follows = if losses.is_order_alone {
@@ -280,8 +288,10 @@ fn losses(growths: &Growths<'_>) -> Vec<CounterSign> {
         } else {
             "packets are lost on the way to this port, or behind it"
         };
+        let mut follows = vec![follows.to_owned()];
+        follows.extend(losses.classes.lossless);
         let sign = CounterSign::new(growths, Severity::Info, losses.object, &losses.said);
-        Some(sign.and(follows).number("losses", losses.count))
+        Some(sign.and(&follows.join("; ")).number("losses", losses.count))
     });
     found.collect()
 }
@@ -391,39 +401,66 @@ fn has_pfc(growths: &Growths<'_>, interface: &str, priority: u8) -> bool {
     is_on.unwrap_or_else(|| value(Counter::PfcTransmittedFrames).is_some_and(|frames| frames > 0.0))
 }
 
-/// Interfaces of a port whose data is in a priority on which PFC is off, in words.
-fn lossy_priorities(growths: &Growths<'_>, port: &str) -> Vec<String> {
-    let mut is_on: BTreeMap<(&str, u8), bool> = BTreeMap::new();
-    for sample in growths.states(Counter::PfcEnabled) {
+/// Classes of a port's interfaces, by the settings of PFC that a reading has.
+fn port_classes(growths: &Growths<'_>, port: &str) -> PortClasses {
+    let mut is_on: BTreeMap<&str, BTreeMap<u8, bool>> = BTreeMap::new();
+    let states = growths.states(Counter::PfcEnabled);
+    for sample in states.filter(|sample| growths.may_belong(&sample.object, port)) {
         if let Some(priority) = sample.priority {
-            is_on.insert((&*sample.object, priority), sample.value > 0.5);
+            let of_interface = is_on.entry(&*sample.object).or_default();
+            of_interface.insert(priority, sample.value > 0.5);
         }
     }
-    let mut bytes: BTreeMap<&str, BTreeMap<u8, f64>> = BTreeMap::new();
+    let mut classes = PortClasses::default();
+    for (object, priorities) in is_on {
+        let on: Vec<String> = priorities
+            .iter()
+            .filter(|(_, is_on)| **is_on)
+            .map(|(priority, _)| priority.to_string())
+            .collect();
+        match data_class(growths, object) {
+            Some((priority, share)) => {
+                let share = share_text(share);
+                let of = format!("priority {priority} of {object} has {share} of the bytes");
+                match priorities.get(&priority) {
+                    Some(false) => classes.lossy.push(format!("{of} and no PFC: a lossy class")),
+                    Some(true) => classes.lossless.push(format!("{of} and PFC: a lossless class")),
+                    None => {}
+                }
+            }
+            None if on.is_empty() && priorities.len() == 8 && !pauses(growths, object) => {
+                classes.lossy.push(format!(
+                    "PFC is off for all priorities of {object}: each class is lossy"
+                ));
+            }
+            None if !on.is_empty() => classes.lossless.push(format!(
+                "PFC is on for priority {} of {object}: that class is lossless, others are lossy",
+                on.join(" and ")
+            )),
+            None => {}
+        }
+    }
+    classes
+}
+
+/// The priority that carries the data of an interface, and its share of the bytes.
+fn data_class(growths: &Growths<'_>, interface: &str) -> Option<(u8, f64)> {
+    let mut bytes: BTreeMap<u8, f64> = BTreeMap::new();
     for counter in [Counter::PriorityReceivedBytes, Counter::PriorityTransmittedBytes] {
-        for (sample, growth) in growths.of(counter) {
-            if let Some(priority) = sample
-                .priority
-                .filter(|_| growths.may_belong(&sample.object, port))
-            {
-                *bytes
-                    .entry(&*sample.object)
-                    .or_default()
-                    .entry(priority)
-                    .or_default() += growth;
+        for (sample, growth) in growths.of_object(counter, interface) {
+            if let Some(priority) = sample.priority {
+                *bytes.entry(priority).or_default() += growth;
             }
         }
     }
-    let lossy = bytes.into_iter().filter_map(|(object, priorities)| {
-        let all: f64 = priorities.values().sum();
-        let (priority, most) = priorities.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let is_class = most > 0.0 && most >= all * CLASS_SHARE;
-        (is_class && is_on.get(&(object, priority)) == Some(&false)).then(|| {
-            format!(
-                "priority {priority} of {object} has {} of the bytes and no PFC: a lossy class",
-                share_text(most / all)
-            )
-        })
-    });
-    lossy.collect()
+    let all: f64 = bytes.values().sum();
+    let (priority, most) = bytes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most > 0.0 && most >= all * CLASS_SHARE).then_some((priority, most / all))
+}
+
+/// True if an interface ever sent a pause of 802.3x, which makes all classes lossless.
+fn pauses(growths: &Growths<'_>, interface: &str) -> bool {
+    growths
+        .states(Counter::PauseTransmittedFrames)
+        .any(|sample| &*sample.object == interface && sample.value > 0.0)
 }

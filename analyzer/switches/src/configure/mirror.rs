@@ -43,6 +43,7 @@ pub fn mirror(kind: SwitchKind, tunnel: MirrorTunnel, interfaces: &[String]) -> 
         SwitchKind::Cumulus => {
             Err("Cumulus Linux: its ACLs match addresses and ports, not the BTH's opcode".to_owned())
         }
+        SwitchKind::Other => Err("the filters of this system are not known here".to_owned()),
     }
 }
 

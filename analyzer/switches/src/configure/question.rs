@@ -8,6 +8,7 @@ pub fn switch_question(kind: SwitchKind) -> &'static str {
         SwitchKind::Nexus | SwitchKind::Eos => "show running-config",
         SwitchKind::Sonic => "sonic-cfggen -d --print-data",
         SwitchKind::Cumulus => "nv config show -o commands",
+        SwitchKind::Other => "show configuration",
     }
 }
 

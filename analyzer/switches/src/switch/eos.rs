@@ -27,6 +27,8 @@ const DISCARDS: &str = "show interfaces counters discards | json";
 const STATUS: &str = "show interfaces status | json";
 /// Tables that people record.
 const PFC_TEXT: &str = "show priority-flow-control counters";
+/// Priorities with PFC, by interface.
+const ENABLED_TEXT: &str = "show priority-flow-control";
 const ERRORS_TEXT: &str = "show interfaces counters errors";
 const DISCARDS_TEXT: &str = "show interfaces counters discards";
 /// The table of drops by port, which older releases have in place of [`QUEUES_TEXT`].
@@ -109,8 +111,9 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
         (PFC_TEXT, tables::pfc as fn(&str, &mut Reading) -> bool),
         (ERRORS_TEXT, tables::counts),
         (DISCARDS_TEXT, tables::counts),
-        (QUEUES_TEXT, tables::queues),
-        (DROPS_TEXT, tables::drops),
+        (QUEUES_TEXT, tables::any_queues),
+        (DROPS_TEXT, tables::any_queues),
+        (ENABLED_TEXT, tables::enabled),
         (STATUS_TEXT, tables::states),
         (COUNTERS_TEXT, tables::counts),
         (WATCHDOG_TEXT, tables::watchdog),

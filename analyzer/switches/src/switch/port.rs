@@ -60,12 +60,21 @@ pub(super) struct Port<'r> {
 impl<'r> Port<'r> {
     /// The interface of this name in the device's spelling; `None` if its numbers are not part of a reading.
     pub(super) fn new(reading: &'r mut Reading, name: &str) -> Option<Self> {
-        let Interface { name, kind } = counted(name)?;
-        Some(Self {
+        Some(Self::of(reading, counted(name)?))
+    }
+
+    /// As [`Self::new`], of a system whose names are not listed here.
+    pub(super) fn other(reading: &'r mut Reading, name: &str) -> Option<Self> {
+        let interface = Interface::parse(name).filter(|interface| interface.kind.is_counted())?;
+        Some(Self::of(reading, interface))
+    }
+
+    fn of(reading: &'r mut Reading, interface: Interface) -> Self {
+        Self {
             reading,
-            name,
-            kind: kind.label(),
-        })
+            name: interface.name,
+            kind: interface.kind.label(),
+        }
     }
 
     /// Adds a number, if it is known.

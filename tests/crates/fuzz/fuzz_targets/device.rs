@@ -9,21 +9,24 @@ use roce_switches::device::{Answers, Question, Reading};
 use roce_switches::inventory::{HypervisorKind, SwitchKind};
 use roce_switches::{hypervisor, switch};
 
-const SWITCHES: [SwitchKind; 4] = [
-    SwitchKind::Nexus,
-    SwitchKind::Sonic,
-    SwitchKind::Eos,
-    SwitchKind::Cumulus,
+/// The kinds by their numbers; `None`: ESXi.
+const SWITCHES: [Option<SwitchKind>; 6] = [
+    Some(SwitchKind::Nexus),
+    Some(SwitchKind::Sonic),
+    Some(SwitchKind::Eos),
+    Some(SwitchKind::Cumulus),
+    None,
+    Some(SwitchKind::Other),
 ];
 
 /// Labels of quantities that are an interface's.
 const OF_INTERFACE: &str = "kind";
 
 fuzz_target!(|data: &[u8]| -> Corpus {
-    let Some((kind, rest)) = roce_fuzz::kind(data, 5) else {
+    let Some((kind, rest)) = roce_fuzz::kind(data, 6) else {
         return Corpus::Reject;
     };
-    let switch = SWITCHES.get(kind).copied();
+    let switch = SWITCHES.get(kind).copied().flatten();
     let questions = |known: &Answers| match switch {
         Some(kind) => switch::questions(kind, known),
         None => hypervisor::questions(HypervisorKind::Esxi, &[]),

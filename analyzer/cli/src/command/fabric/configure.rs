@@ -196,13 +196,10 @@ pub(super) enum SwitchSystem {
 }
 
 impl SwitchSystem {
-    pub(super) fn from_kind(kind: SwitchKind) -> Self {
-        match kind {
-            SwitchKind::Nexus => Self::Nexus,
-            SwitchKind::Sonic => Self::Sonic,
-            SwitchKind::Eos => Self::Eos,
-            SwitchKind::Cumulus => Self::Cumulus,
-        }
+    /// The system of a kind; `None`: its configuration is not known.
+    pub(super) fn from_kind(kind: SwitchKind) -> Option<Self> {
+        let mut all = Self::value_variants().iter().copied();
+        all.find(|system| system.kind() == kind)
     }
 
     pub(super) fn kind(self) -> SwitchKind {
@@ -423,11 +420,11 @@ fn switch(arguments: &Configure) -> anyhow::Result<(SwitchKind, ShownPlan)> {
             inventory.switch(name)
         }
     };
-    let of_inventory = target.map(|target| SwitchSystem::from_kind(target.kind));
+    let of_inventory = target.and_then(|target| SwitchSystem::from_kind(target.kind));
     let of_text = match &arguments.read {
         Some(path) if arguments.kind.is_none() => {
             let text = roce_files::read_text(path, MAX_CONFIGURATION_BYTES)?;
-            configuration(&text).map(|(kind, _)| SwitchSystem::from_kind(kind))
+            configuration(&text).and_then(|(kind, _)| SwitchSystem::from_kind(kind))
         }
         _ => None,
     };

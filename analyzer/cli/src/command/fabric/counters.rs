@@ -57,6 +57,8 @@ pub(super) struct CountersArguments {
 enum Kind {
     /// Switches with this operating system.
     Of(SwitchSystem),
+    /// Switches whose recordings alone are read.
+    Recorded,
     Esxi,
     AllSwitches,
 }
@@ -76,6 +78,7 @@ impl ValueEnum for Kind {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         match self {
             Self::Of(system) => system.to_possible_value(),
+            Self::Recorded => None,
             Self::Esxi => Some(PossibleValue::new("esxi").help("VMware ESXi")),
             Self::AllSwitches => Some(PossibleValue::new("switch").help("All switches")),
         }
@@ -83,10 +86,16 @@ impl ValueEnum for Kind {
 }
 
 impl Kind {
+    /// The kind of switches of this operating system.
+    fn from_switch(kind: SwitchKind) -> Self {
+        SwitchSystem::from_kind(kind).map_or(Self::Recorded, Self::Of)
+    }
+
     /// The kind of a switch; `None`: of hypervisors, or of all switches.
     fn of_switch(self) -> Option<SwitchKind> {
         match self {
             Self::Of(system) => Some(system.kind()),
+            Self::Recorded => Some(SwitchKind::Other),
             Self::Esxi | Self::AllSwitches => None,
         }
     }
@@ -163,7 +172,7 @@ fn of_hypervisor(hypervisor: &HypervisorTarget, inventory: &Inventory) -> anyhow
 fn kind_of(device: PastedDevice) -> Kind {
     match device {
         PastedDevice::Hypervisor => Kind::Esxi,
-        PastedDevice::Switch(wanted) => Kind::Of(SwitchSystem::from_kind(wanted)),
+        PastedDevice::Switch(wanted) => Kind::from_switch(wanted),
     }
 }
 
@@ -186,7 +195,7 @@ fn pasted_kind(file: &Path) -> anyhow::Result<Kind> {
 fn folder_kind(folder: &Path, inventory: &Inventory) -> Option<Kind> {
     let name = node_of(folder);
     if let Some(switch) = inventory.switch(&name) {
-        return Some(Kind::Of(SwitchSystem::from_kind(switch.kind)));
+        return Some(Kind::from_switch(switch.kind));
     }
     if inventory.hypervisor(&name).is_some() {
         return Some(Kind::Esxi);

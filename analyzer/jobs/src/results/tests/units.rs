@@ -336,3 +336,190 @@ fn rows_of_iperf_2_and_their_latency() {
     let latency = one(enhanced).latency.unwrap();
     assert!(is_near(latency.average, 300.0) && is_near(latency.min, 100.0) && is_near(latency.max, 1_500.0));
 }
+
+/// The direction and the retransmissions of each result.
+fn directions(text: &str) -> Vec<(String, Option<f64>, Option<u64>)> {
+    let found = results(text, None);
+    let of = |one: &Measurement| (one.what.clone(), one.goodput_bps, one.retransmits);
+    found.measurements.iter().map(of).collect()
+}
+
+/// After iperf 3.16, `-R`: the server sends, and counts what it sends again.
+#[test]
+fn reversed_tests_of_iperf3_have_their_direction() {
+    let rows = "[ ID] Interval           Transfer     Bitrate         Retr\n\
+        [  5]   0.00-10.04  sec  10.9 GBytes  9.36 Gbits/sec   21             sender\n\
+        [  5]   0.00-10.00  sec  10.9 GBytes  9.32 Gbits/sec                  receiver\n";
+    let client = format!(
+        "Connecting to host 10.0.0.2, port 5201\nReverse mode, remote host 10.0.0.2 is sending\n{rows}"
+    );
+    let received = vec![("TCP received".to_owned(), Some(9.32e9), Some(21))];
+    assert_eq!(directions(&client), received);
+    assert_eq!(directions(rows)[0].0, "TCP");
+    let document = r#"{"start":{"connecting_to":{"host":"10.0.0.2"},"test_start":{"protocol":"TCP","num_streams":1,"reverse":1}},"end":{"sum_sent":{"bits_per_second":9.36e9,"retransmits":21,"sender":false},"sum_received":{"bits_per_second":9.32e9,"sender":false}}}"#;
+    assert_eq!(directions(document), received);
+    let server = document.replace("connecting_to", "accepted_connection");
+    assert_eq!(directions(&server)[0].0, "TCP sent");
+    let server = "Server listening on 5201 (test #1)\nAccepted connection from 10.0.0.1, port 41712\n\
+        [  5]   0.00-10.04  sec  10.9 GBytes  9.36 Gbits/sec   21             sender\n";
+    assert_eq!(
+        directions(server),
+        [("TCP sent".to_owned(), Some(9.36e9), Some(21))]
+    );
+    let forward = server.replace("  21             sender", "                 receiver");
+    assert_eq!(directions(&forward)[0].0, "TCP");
+    // iperf 2.1 marks the connection.
+    let second = "Client connecting to 10.0.0.2, TCP port 5001\n[ *1] 0.0000-10.0150 sec  1.10 GBytes   941 Mbits/sec\n";
+    assert_eq!(directions(second)[0].0, "TCP received");
+}
+
+/// After iperf 3.16 with `-u`: rows that were cut from their heading.
+#[test]
+fn datagrams_of_iperf3_are_known_by_their_columns() {
+    let ends = "[  5]   0.00-10.00  sec  1.25 MBytes  1.05 Mbits/sec  0.000 ms  0/906 (0%)  sender\n\
+        [  5]   0.00-10.04  sec  1.24 MBytes  1.04 Mbits/sec  0.012 ms  9/906 (0.99%)  receiver\n";
+    let row = one(ends);
+    assert_eq!((row.what.as_str(), row.retransmits), ("UDP", None));
+    assert!(is_near(row.lost_ratio, 0.009_9) && is_near(row.jitter_us, 12.0));
+    let sent = "[  5]   0.00-1.00   sec   129 KBytes  1.05 Mbits/sec  91\n";
+    assert_eq!((one(sent).what.as_str(), one(sent).retransmits), ("UDP", None));
+    // TCP has a window behind its retransmissions.
+    let tcp = "[  5]   0.00-1.00   sec   558 MBytes  4.68 Gbits/sec    2    639 KBytes\n";
+    assert_eq!((one(tcp).what.as_str(), one(tcp).retransmits), ("TCP", Some(2)));
+}
+
+/// After the documentation of qperf, and its `-v`.
+#[test]
+fn tests_of_qperf() {
+    let text = "rc_bw:\n    bw        =   4.67 GB/sec\n    msg_rate  =  71.3 K/sec\n    msg_size  =  64 KiB (65,536)\n\
+        rc_bi_bw:\n    bw  =  9.1 GB/sec\nud_lat:\n    latency  =  5.2 us\nrc_rdma_read_lat:\n    latency  =  21.4 us\n\
+        ud_bw:\n    send_bw  =  676 MB/sec\n    recv_bw  =  660 MB/sec\nrc_fetch_add_mr:\n    msg_rate  =  2.5 M/sec\ntcp_bw:\n    bw  =  9.4 Gb/sec\n";
+    let found = results(text, None);
+    assert_eq!((found.tool, rules(&found).len()), ("qperf", 0));
+    let all: Vec<(&str, Option<f64>)> = found
+        .measurements
+        .iter()
+        .map(|one| (one.what.as_str(), one.goodput_bps.map(f64::round)))
+        .collect();
+    assert_eq!(
+        all,
+        [
+            ("SEND", Some(4.67 * 8e9)),
+            ("SEND", Some(9.1 * 8e9)),
+            ("SEND UD", None),
+            ("RDMA READ", None),
+            // 660 MB/sec arrived.
+            ("SEND UD", Some(5.28e9)),
+            ("ATOMIC", None),
+            ("TCP", Some(9.4e9)),
+        ]
+    );
+    let rows = &found.measurements;
+    assert_eq!(
+        (rows[0].size_bytes, rows[0].messages_per_second),
+        (Some(65_536), Some(71_300.0))
+    );
+    assert!(rows[1].is_bidirectional && !rows[0].is_bidirectional);
+    let latency = |row: &Measurement| row.latency.map(|one| (one.kind, one.average.unwrap()));
+    assert_eq!(latency(&rows[2]), Some((LatencyKind::OneWay, 5.2)));
+    assert_eq!(latency(&rows[3]), Some((LatencyKind::RoundTrip, 21.4)));
+    assert_eq!(rows[5].messages_per_second, Some(2.5e6));
+    assert_eq!(
+        rules(&results(
+            "rc_bw:\n    bw  =\nrc_lat:\n    latency  =  1 us\n",
+            None
+        )),
+        ["results.cut"]
+    );
+    let expectation: Expectation = "qperf.goodput<9GB/s".parse().unwrap();
+    assert!(matches!(expectation.outcome(rows), Outcome::Holds(_)));
+}
+
+/// After OSU's micro-benchmarks 5.6 and 7.1. Their MB are 10^6 bytes.
+#[test]
+fn tables_of_osu() {
+    let text = "# OSU MPI Bandwidth Test v5.6.2\n# Size      Bandwidth (MB/s)\n1                       5.90\n4194304             12080.31\n\
+        # OSU MPI Latency Test v5.6.2\n# Size          Latency (us)\n0                       1.20\n8                       1.25\n\
+        # OSU MPI-CUDA Allreduce Latency Test v7.1\n# Datatype: MPI_INT.\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n4                      10.10              9.0             12.2        1000\n\
+        # OSU MPI Multiple Bandwidth / Message Rate Test v5.6\n# [ pairs: 2 ] [ window size: 64 ]\n# Size                  MB/s        Messages/s\n1                      10.50       10500000.00\n";
+    let found = results(text, None);
+    assert_eq!((found.tool, rules(&found).len()), ("osu", 0));
+    let rows = &found.measurements;
+    let tools: Vec<&str> = rows.iter().map(|row| row.tool.as_str()).collect();
+    assert_eq!(
+        tools,
+        [
+            "osu_bw",
+            "osu_bw",
+            "osu_latency",
+            "osu_latency",
+            "osu_allreduce",
+            "osu_mbw_mr"
+        ]
+    );
+    assert!(is_near(rows[1].goodput_bps, 12_080.31 * 8e6));
+    assert_eq!(rows[1].size_bytes, Some(4_194_304));
+    assert_eq!(
+        rows[3].latency.map(|one| (one.kind, one.average)),
+        Some((LatencyKind::OneWay, Some(1.25)))
+    );
+    assert_eq!(
+        (rows[4].time_us, rows[4].latency, rows[4].what.as_str()),
+        (Some(10.10), None, "MPI-CUDA Allreduce Latency")
+    );
+    assert_eq!(rows[5].messages_per_second, Some(1.05e7));
+    // With `-c` the table says whether the data is right.
+    let checked =
+        "# OSU MPI Bandwidth Test v7.1\n# Size      Bandwidth (MB/s)        Validation\n8   40.1   Fail\n";
+    assert_eq!(rules(&results(checked, None)), ["osu.wrong"]);
+    assert_eq!(
+        rules(&results(
+            &text.replace("4194304             12080.31", "4194304"),
+            None
+        )),
+        ["results.cut"]
+    );
+}
+
+/// After ucx_perftest 1.15 (src/tools/perf/perftest.c) and libfabric's fabtests (common/shared.c).
+#[test]
+fn tables_of_ucx_and_libfabric() {
+    let text = |title: &str, times: &str, row: &str| {
+        format!(
+            "| Test:         {title}      |\n| Message size: 65536      |\n|              |              |       {times} (usec)        |   bandwidth (MB/s)  |  message rate (msg/s) |\n|    Stage     | # iterations | 50.0%ile | average | overall |  average |  overall |  average  |  overall  |\n{row}\n"
+        )
+    };
+    let bandwidth = one(&text(
+        "tag match bandwidth",
+        "overhead",
+        "Final:                 10000      0.000     5.300     5.300    11792.45  11792.45      188679      188679",
+    ));
+    // 11792.45 x 2^20 x 8.
+    assert!(is_near(bandwidth.goodput_bps, 11_792.45 * 8_388_608.0));
+    assert_eq!((bandwidth.size_bytes, bandwidth.latency), (Some(65_536), None));
+    assert_eq!(bandwidth.what, "tag match bandwidth");
+    let latency = one(&text(
+        "tag match latency",
+        "latency",
+        "Final:                 10000      1.510     1.620     1.620        4.71      4.71      617284      617284",
+    ));
+    let times = latency.latency.unwrap();
+    assert_eq!(
+        (times.kind, times.average, times.typical),
+        (LatencyKind::OneWay, Some(1.62), Some(1.51))
+    );
+    assert_eq!(latency.goodput_bps, None);
+    let cut = text(
+        "tag match latency",
+        "latency",
+        "Final:                 10000      1.510",
+    );
+    assert_eq!(rules(&results(&cut, None)), ["results.cut"]);
+    let table = "bytes   iters   total       time     MB/sec    usec/xfer   Mxfers/sec\n64k     1k      125m        0.01s   9876.50       6.60       0.15\n";
+    let row = one(table);
+    assert_eq!(
+        (row.size_bytes, row.time_us, row.tool.as_str()),
+        (Some(65_536), Some(6.6), "fabtests")
+    );
+    assert!(is_near(row.goodput_bps, 9_876.5 * 8e6));
+}

@@ -191,3 +191,52 @@ fn drops_of_a_queue_say_whether_it_is_lossless() {
     );
     assert!(of(1.0).text.contains("it is lossless"));
 }
+
+#[test]
+fn settings_beside_losses_say_whether_the_class_is_lossless() {
+    let port = "mlx5_0:1";
+    let of = |on: &[u8]| {
+        let mut all = vec![
+            count(port, Counter::PortPacketSequenceErrors, 0.0, 4_000.0),
+            count(port, Counter::PortReceivedPackets, 0.0, 2e7),
+        ];
+        all.extend((0..8).map(|priority| {
+            let is_on = f64::from(u8::from(on.contains(&priority)));
+            count("ens1", Counter::PfcEnabled, is_on, is_on).priority(priority)
+        }));
+        all
+    };
+    let lossless = only(&of(&[3]));
+    assert_eq!(
+        (lossless.id, lossless.severity),
+        ("counters.losses", Severity::Info)
+    );
+    assert!(
+        lossless
+            .text
+            .contains("PFC is on for priority 3 of ens1: that class is lossless, others are lossy"),
+        "{}",
+        lossless.text
+    );
+    // The priority with the data is known.
+    let mut all = of(&[3]);
+    all.push(count("ens1", Counter::PriorityReceivedBytes, 0.0, 9e9).priority(3));
+    let text = only(&all).text;
+    assert!(
+        text.contains("priority 3 of ens1 has 100.0 % of the bytes and PFC: a lossless class"),
+        "{text}"
+    );
+    let lossy = only(&of(&[]));
+    assert_eq!(lossy.id, "counters.lossy_class");
+    assert!(
+        lossy
+            .text
+            .contains("PFC is off for all priorities of ens1: each class is lossy"),
+        "{}",
+        lossy.text
+    );
+    // Pauses of 802.3x hold all classes.
+    let mut all = of(&[]);
+    all.push(count("ens1", Counter::PauseTransmittedFrames, 5.0, 5.0));
+    assert_eq!(only(&all).id, "counters.losses");
+}

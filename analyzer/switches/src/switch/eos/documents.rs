@@ -347,6 +347,17 @@ pub(super) fn queues(document: &Map<String, Value>, reading: &mut Reading) {
         });
         return;
     }
+    // `show interfaces counters queue` of such chips has the classes below each kind of queue.
+    if let Some(Value::Object(voq)) = document.get("ingressVoqCounters") {
+        each(voq, "interfaces", reading, |port, entry| {
+            let classes = entry.get("trafficClasses").and_then(Value::as_object);
+            for (class, entry) in classes.into_iter().flatten() {
+                let entry = entry.get("countersSum").unwrap_or(entry);
+                put_queue(port, queue_name(class), "all", |key| sum(&[entry], key));
+            }
+        });
+        return;
+    }
     each(document, "interfaces", reading, |port, entry| {
         let classes = entry.get("trafficClasses").and_then(Value::as_object);
         for (class, entry) in classes.into_iter().flatten() {

@@ -113,9 +113,113 @@ pub(super) fn counts(text: &str, reading: &mut Reading) -> bool {
     headings.iter().any(|heading| column(heading).is_some())
 }
 
+/// Tables of queues: releases print each of them for `show interfaces counters queue` and its forms. False if there is none.
+pub(super) fn any_queues(text: &str, reading: &mut Reading) -> bool {
+    let mut is_table = false;
+    for read in [queues, drops, classes] {
+        is_table |= read(text, reading);
+    }
+    is_table
+}
+
+/// `show interfaces counters queue` of chips with virtual output queues: below the headings `Port Class EnqPkts EnqOctets DropPkts
+/// DropOctets` a line with the interface and its class (`TC3`), then `VOQ` and `Egress queue` with their numbers, or all in one line.
+/// Drops of both are summed; packets leave by the egress queue. False if there is no such table.
+fn classes(text: &str, reading: &mut Reading) -> bool {
+    const HEADINGS: [&str; 4] = ["EnqPkts", "EnqOctets", "DropPkts", "DropOctets"];
+    let mut is_table = false;
+    // Sums by interface and class, in the order of the text: numbers of [`QUEUES`].
+    let mut sums: Vec<(&str, &str, [Option<u64>; 4])> = Vec::new();
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split_whitespace().take(16).collect();
+        let numbers = match cells.as_slice() {
+            ["Port", _, headings @ ..] => {
+                is_table = is_table || *headings == HEADINGS;
+                continue;
+            }
+            _ if !is_table => continue,
+            ["VOQ", numbers @ ..] => (false, numbers),
+            ["Egress", "queue", numbers @ ..] => (true, numbers),
+            [name, class, numbers @ ..] => {
+                let Some(number) = class.strip_prefix("TC").filter(|number| count(number).is_some()) else {
+                    continue;
+                };
+                sums.push((name, number, [None; 4]));
+                (true, numbers)
+            }
+            _ => continue,
+        };
+        let ((is_egress, numbers), Some((_, _, sum))) = (numbers, sums.last_mut()) else {
+            continue;
+        };
+        if numbers.len() != HEADINGS.len() {
+            continue;
+        }
+        for (at, value) in numbers.iter().enumerate() {
+            let is_drop = at >= 2;
+            if let Some(value) = count(value).filter(|_| is_egress || is_drop) {
+                sum[at] = Some(sum[at].unwrap_or(0).saturating_add(value));
+            }
+        }
+    }
+    for (name, number, sum) in sums {
+        if let Some(mut port) = Port::new(reading, name) {
+            for (counter, value) in QUEUES.into_iter().zip(sum) {
+                port.put(counter, PortPlace::queue(number).with("all"), value.map(value_of));
+            }
+        }
+    }
+    is_table
+}
+
+/// `show priority-flow-control`: interface, whether PFC is on, and its priorities. Older releases have `Yes` and `3 4`, later ones letters
+/// of states (`E A W`, `D - -`) and `3,4`. False if there is no such table.
+pub(super) fn enabled(text: &str, reading: &mut Reading) -> bool {
+    let mut is_table = false;
+    for cells in rows(text) {
+        let (name, state, rest) = match cells.as_slice() {
+            ["Port", "Enabled" | "Status", "Priorities", ..] => {
+                is_table = true;
+                continue;
+            }
+            [name, state, rest @ ..] if is_table => (name, *state, rest),
+            _ => continue,
+        };
+        let is_on = match state {
+            "Yes" | "E" => true,
+            "No" | "D" => false,
+            _ => continue,
+        };
+        let mut on = [false; 8];
+        let priorities = rest
+            .iter()
+            .skip_while(|word| ["A", "W", "-"].contains(word))
+            .map_while(|word| {
+                let digits = word.split(',').map(|digit| digit.parse::<usize>().ok());
+                digits.collect::<Option<Vec<usize>>>()
+            });
+        for priority in priorities.flatten() {
+            if let Some(flag) = on.get_mut(priority) {
+                *flag = is_on;
+            }
+        }
+        if let Some(mut port) = Port::new(reading, name) {
+            for (priority, is_on) in (0_u8..).zip(on) {
+                let value = f64::from(u8::from(is_on));
+                port.put(
+                    Counter::SwitchPfcEnabled,
+                    PortPlace::priority(priority),
+                    Some(value),
+                );
+            }
+        }
+    }
+    is_table
+}
+
 /// `show interfaces counters queue detail`: interface, queue (`UC3`, `MC0`), packets, bytes, dropped packets, dropped bytes. False if
 /// there is no such table.
-pub(super) fn queues(text: &str, reading: &mut Reading) -> bool {
+fn queues(text: &str, reading: &mut Reading) -> bool {
     let mut is_table = false;
     for cells in rows(text) {
         match cells.as_slice() {
@@ -142,7 +246,7 @@ pub(super) fn queues(text: &str, reading: &mut Reading) -> bool {
 
 /// `show interfaces counters queue`: drops by port. The queue is `port`. Drops on ingress are left out: which buffer was full is not
 /// known. False if there is no such table.
-pub(super) fn drops(text: &str, reading: &mut Reading) -> bool {
+fn drops(text: &str, reading: &mut Reading) -> bool {
     let mut is_table = false;
     for cells in rows(text) {
         match cells.as_slice() {

@@ -473,3 +473,61 @@ fn pasted_tables_of_errors_and_discards_are_read() {
         Some((port, 7.0))
     );
 }
+
+/// After Arista's chips with virtual output queues (DCS-7280R, 7500R): each class has a virtual queue and one on egress.
+#[test]
+fn queues_of_classes_are_read() {
+    let text = "Port      Class     EnqPkts     EnqOctets     DropPkts     DropOctets\n\
+        --------- --------- ----------- ------------- ------------ ----------\n\
+        Et12/1/1            TC3\n VOQ                 1200     900000     7    5250\n Egress queue        1190     892500     2    1500\n\
+        Et12/1/2            TC0     50     4000     1     80\n";
+    let document = r#"{"ingressVoqCounters": {"interfaces": {"Ethernet12/1/1": {"trafficClasses": {"TC3": {
+        "enqueuedPackets": 1200, "enqueuedBytes": 900000, "droppedPackets": 7, "droppedBytes": 5250}}}}}}"#;
+    let mut answers = Answers::default();
+    answers.insert(DROPS_TEXT, text);
+    let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+    check(
+        &reading,
+        Counter::SwitchQueueDroppedPackets,
+        &["Ethernet12/1/1 q3 port all 9", "Ethernet12/1/2 q0 port all 1"],
+    );
+    check(
+        &reading,
+        Counter::SwitchQueueTransmittedPackets,
+        &["Ethernet12/1/1 q3 port all 1190", "Ethernet12/1/2 q0 port all 50"],
+    );
+    let mut answers = Answers::default();
+    answers.insert("show interfaces counters queue | json", document);
+    let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+    check(
+        &reading,
+        Counter::SwitchQueueDroppedPackets,
+        &["Ethernet12/1/1 q3 port all 7"],
+    );
+    // Either table may stand behind either command.
+    let mut answers = Answers::default();
+    answers.insert(DROPS_TEXT, &fixture(FOLDER, QUEUES_TEXT));
+    let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+    assert!(samples(&reading, Counter::SwitchQueueDroppedPackets).contains("Ethernet1/1 q3 port unicast 4"));
+}
+
+/// After the EOS manual, Data Center Bridging: the older form, and that of 4.22 and later.
+#[test]
+fn priorities_with_pfc_are_read() {
+    for text in [
+        "The hardware supports PFC on priorities 0 1 2 3 4 5 6 7\nGlobal PFC : Enabled\n\nPort   Enabled  Priorities  Active  Note\n\
+         Et1/1  Yes      3 4         Yes     DCBX disabled\nEt1/2  No                   No\n",
+        "E: PFC Enabled, D: PFC Disabled, A: PFC Active, W: PFC Watchdog Enabled\nPort   Status Priorities Action  Timeout Recovery\n\
+         Et1/1  E A W  3,4        drop    0.2     - / -\nEt1/2  D - -\n",
+    ] {
+        let mut answers = Answers::default();
+        answers.insert(ENABLED_TEXT, text);
+        let reading = super::super::recorded::reading_of(SwitchKind::Eos, &answers);
+        let on: Vec<_> = samples(&reading, Counter::SwitchPfcEnabled)
+            .into_iter()
+            .filter(|line| line.ends_with(" 1"))
+            .collect();
+        assert_eq!(on, ["Ethernet1/1 p3 port 1", "Ethernet1/1 p4 port 1"], "{text}");
+        assert_eq!(reading.of(Counter::SwitchPfcEnabled).count(), 16);
+    }
+}
