@@ -24,7 +24,11 @@ fn link(root: &Path, from: &str, to: &str) {
     fs::create_dir_all(root.join(to)).unwrap();
     let from = root.join(from);
     fs::create_dir_all(from.parent().unwrap()).unwrap();
-    symlink(root.join(to), from).unwrap();
+    // The folder of a link may be behind another one.
+    let folder = from.parent().unwrap().canonicalize().unwrap();
+    let below = folder.strip_prefix(root.canonicalize().unwrap()).unwrap();
+    let up = "../".repeat(below.components().count());
+    symlink(format!("{up}{to}"), from).unwrap();
 }
 
 /// An adapter with a port of 100 Gbit/s, one that runs at 10 of its 40, a virtual function, and Soft-RoCE.
@@ -199,7 +203,10 @@ fn hostile_host(root: &Path) -> std::path::PathBuf {
             ("sys/class/net/eth1/mtu", "1500"),
             ("sys/class/net/eth2/mtu", "1400"),
             ("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "eth0"),
-            ("sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "11"),
+            (
+                "sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data",
+                "11",
+            ),
         ],
     );
     let net = host.join("sys/class/net");
