@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn every_command_has_a_manual_page_with_its_options() {
         let folder = std::env::temp_dir().join(format!("roce-analyze-man-{}", std::process::id()));
-        man(command_line(), None, Some(&folder)).unwrap();
+        man(command_line(), None, Some(&folder), false).unwrap();
         let mut command = command_line().disable_help_subcommand(true);
         command.build();
         for Page { command: sub, .. } in Page::all(&command, &[]) {
@@ -321,6 +321,6 @@ mod tests {
             }
         }
         fs::remove_dir_all(&folder).unwrap();
-        assert!(man(command_line(), Some("nothing"), None).is_err());
+        assert!(man(command_line(), Some("nothing"), None, false).is_err());
     }
 }

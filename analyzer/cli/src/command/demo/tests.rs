@@ -25,6 +25,7 @@ fn taught() -> Vec<Taught> {
             &demo,
             &lesson,
             &folder.path().join(format!("{}.pcapng", demo.name)),
+            false,
         )
         .unwrap();
         Taught {
