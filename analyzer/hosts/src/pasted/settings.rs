@@ -180,6 +180,12 @@ fn ethtool(text: &str, found: &mut PastedFiles) {
                 let active = json!({ "active": value });
                 found.answer(&format!("ethtool-fec.{interface}.json"), &active);
             }
+            "bus-info" if is_pci(value) => {
+                found.add(
+                    format!("sys/bus/pci/devices/{value}/net/{interface}/name"),
+                    &interface,
+                );
+            }
             "Autonegotiate" if pause.is_some() => pause = Some(is_on),
             "RX" if pause.is_some() => rx = Some(is_on),
             "TX" => {
@@ -191,6 +197,13 @@ fn ethtool(text: &str, found: &mut PastedFiles) {
             _ => {}
         }
     }
+}
+
+/// True of a PCI address with its domain: `0000:3b:00.2`.
+fn is_pci(text: &str) -> bool {
+    is_plain_name(&text.replace([':', '.'], "_"))
+        && text.matches(':').count() == 2
+        && text.matches('.').count() == 1
 }
 
 /// Mbit/s of a link mode: `100000baseCR4/Full`.

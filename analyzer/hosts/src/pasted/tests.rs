@@ -319,3 +319,39 @@ fn priorities_with_pfc_of_a_text() {
         []
     );
 }
+
+/// After the README of sriov-network-device-plugin, iproute2's `rdma link` and ethtool's `-i`.
+#[test]
+fn a_given_device_is_missing_only_where_devices_are_listed() {
+    let given = "PCIDEVICE_INTEL_COM_A=0000:5e:00.3\nPCIDEVICE_INTEL_COM_A_INFO={\"0000:5e:00.3\":{\"rdma\":{\"uverbs\":\"/dev/infiniband/uverbs3\"}}}\n";
+    let link = "link mlx5_3/1 state ACTIVE physical_state LINK_UP netdev net2\n";
+    let of = |address: &str| format!("$ ethtool -i net2\ndriver: mlx5_core\nbus-info: {address}\n");
+    for text in [
+        format!("{given}$ ulimit -l\nunlimited\n"),
+        format!("{given}{link}"),
+        format!("{given}{link}{}", of("0000:5e:00.3")),
+    ] {
+        for check in ["sriov.pod", "pod.networks"] {
+            let status = judged(&text, check).status;
+            assert!(
+                [Status::Unknown, Status::Ok].contains(&status),
+                "{check}: {status:?} {text}"
+            );
+        }
+    }
+    let other = format!("{given}{link}{}", of("0000:5e:00.4"));
+    assert_eq!(judged(&other, "sriov.pod").status, Status::Warning);
+}
+
+/// After ethtool's `--show-fec`: 100GBASE-R has lanes of 25 Gbit/s and more, 40GBASE-R four of 10 (IEEE 802.3, clause 82).
+#[test]
+fn fec_that_is_off_is_judged_by_the_speed_of_the_interface() {
+    let text = |speed: u32| {
+        format!(
+            "$ ethtool --show-fec ens1\nFEC parameters for ens1:\nConfigured FEC encodings: Off\nActive FEC encoding: Off\n$ ethtool ens1\nSettings for ens1:\n\tSpeed: {speed}Mb/s\n$ rdma link\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1\n"
+        )
+    };
+    assert_eq!(judged(&text(100_000), "link.fec").status, Status::Warning);
+    assert_eq!(judged(&text(25_000), "link.fec").status, Status::Warning);
+    assert_eq!(judged(&text(40_000), "link.fec").status, Status::Ok);
+}
