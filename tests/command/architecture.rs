@@ -45,7 +45,10 @@ pub(crate) const ARROWS: [(&str, &[&str]); 28] = [
         "roce-endpoint",
         &["roce-files", "roce-model", "roce-metrics", "roce-otlp"],
     ),
-    ("roce-probe", &["roce-model", "roce-hosts", "roce-abi"]),
+    (
+        "roce-probe",
+        &["roce-files", "roce-model", "roce-hosts", "roce-abi"],
+    ),
     (
         "roce-remote",
         &[

@@ -284,7 +284,9 @@ fn pages_for_people() {
     let refused = run(&captures, compared);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(
-        refused.stderr.contains("it exists already\nhint: --overwrite"),
+        refused
+            .stderr
+            .contains("already exists\nhint: give another name, or --overwrite"),
         "{}",
         refused.stderr
     );

@@ -24,7 +24,11 @@ fn link(root: &Path, from: &str, to: &str) {
     fs::create_dir_all(root.join(to)).unwrap();
     let from = root.join(from);
     fs::create_dir_all(from.parent().unwrap()).unwrap();
-    symlink(root.join(to), from).unwrap();
+    // The folder of a link may be behind another one.
+    let folder = from.parent().unwrap().canonicalize().unwrap();
+    let below = folder.strip_prefix(root.canonicalize().unwrap()).unwrap();
+    let up = "../".repeat(below.components().count());
+    symlink(format!("{up}{to}"), from).unwrap();
 }
 
 /// An adapter with a port of 100 Gbit/s, one that runs at 10 of its 40, a virtual function, and Soft-RoCE.
@@ -185,4 +189,62 @@ fn the_document_says_the_same() {
         ips,
         [&Value::Null, &"fe80::ba3f:d2ff:fe00:1".into(), &"10.0.0.7".into()]
     );
+}
+
+/// The recording of a host whose files lead out of it, or are no files.
+fn hostile_host(root: &Path) -> std::path::PathBuf {
+    let outside = root.join("secret");
+    fs::write(&outside, "731953\n").unwrap();
+    let host = root.join("host");
+    write(
+        &host,
+        &[
+            ("sys/class/net/eth0/mtu", "9000"),
+            ("sys/class/net/eth1/mtu", "1500"),
+            ("sys/class/net/eth2/mtu", "1400"),
+            ("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "eth0"),
+            (
+                "sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data",
+                "11",
+            ),
+        ],
+    );
+    let net = host.join("sys/class/net");
+    symlink(&outside, net.join("eth0/operstate")).unwrap();
+    symlink("/dev/zero", net.join("eth1/operstate")).unwrap();
+    symlink("../../../../../secret", net.join("eth0/address")).unwrap();
+    let port = host.join("sys/class/infiniband/mlx5_0/ports/1");
+    symlink(&outside, port.join("counters/port_rcv_data")).unwrap();
+    symlink(&outside, port.join("state")).unwrap();
+    for fifo in [net.join("eth2/operstate"), port.join("counters/port_rcv_packets")] {
+        let made = std::process::Command::new("mkfifo").arg(fifo).status().unwrap();
+        assert!(made.success());
+    }
+    host
+}
+
+/// Each command that reads a recorded host shows nothing from outside of it, and waits for nothing.
+#[test]
+fn nothing_outside_of_a_recorded_host_is_read() {
+    let folder = tempdir().unwrap();
+    let host = hostile_host(folder.path());
+    let host = host.to_str().unwrap();
+    let mut commands = vec![vec!["devices", "--format", "json", "--read", host]];
+    if cfg!(feature = "live") {
+        commands.extend([
+            vec!["doctor", "--format", "json", "--read", host],
+            vec!["host", "counters", "--all", "--read", host],
+            vec!["metrics", "once", "--no-gpus", "--read", host],
+            vec!["fabric", "pauses", "--read", host, "--read", host],
+            vec!["fabric", "counters", "--read", host],
+            vec!["host", "hca", "--read", host],
+        ]);
+    }
+    for arguments in commands {
+        let begun = std::time::Instant::now();
+        let shown = ran(command(folder.path()).args(&arguments));
+        let text = format!("{}{}", shown.stdout, shown.stderr);
+        assert!(!text.contains("731953"), "{arguments:?}: {text}");
+        assert!(begun.elapsed().as_secs() < 30, "{arguments:?}");
+    }
 }

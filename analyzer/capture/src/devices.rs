@@ -1,10 +1,11 @@
 //! Finds network interfaces and RDMA devices in sysfs (Documentation/ABI/stable/sysfs-class-infiniband,
 //! testing/sysfs-class-net, testing/sysfs-bus-pci). What a file does not say is not known; nothing there is an error.
 
-use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
+use roce_files::FileTree;
 use roce_model::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 use roce_wire::Address;
 
@@ -22,40 +23,77 @@ pub trait SystemFiles {
     fn is_folder(&self, path: &str) -> bool;
 }
 
-impl SystemFiles for Path {
+/// The longest file that devices are read from: one of sysfs has a page of memory at most (Documentation/filesystems/sysfs.rst).
+const MAX_FILE_BYTES: u64 = 64 << 10;
+
+/// The sysfs of the running system, or that of a recorded host, which nothing leads out of.
+#[derive(Debug)]
+pub struct Sysfs {
+    /// `None`: it cannot be opened, and has nothing.
+    files: Option<FileTree>,
+    /// Path of the sysfs in the tree, with a slash at its end.
+    prefix: &'static str,
+}
+
+impl Sysfs {
+    /// The running system's.
+    pub fn running() -> Self {
+        Self {
+            files: FileTree::running().ok(),
+            prefix: "sys/",
+        }
+    }
+
+    /// That of a recorded host: its folder `sys`, or that folder itself.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn recorded(root: &Path) -> io::Result<Self> {
+        let files = FileTree::recorded(root)?;
+        let prefix = if files.is_folder("sys") { "sys/" } else { "" };
+        Ok(Self {
+            files: Some(files),
+            prefix,
+        })
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+}
+
+impl SystemFiles for Sysfs {
     fn names(&self, folder: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.join(folder)).into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect()
+        let names = self.files.as_ref().map(|files| files.names(&self.path(folder)));
+        names.and_then(Result::ok).unwrap_or_default()
     }
 
     fn content(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.join(path)).ok()
+        self.files.as_ref()?.text(&self.path(path), MAX_FILE_BYTES).ok()
     }
 
     fn linked(&self, path: &str) -> Option<String> {
-        let target = fs::canonicalize(self.join(path)).ok()?;
-        Some(target.file_name()?.to_str()?.to_owned())
+        let path = self.path(path);
+        let (folder, name) = path.rsplit_once('/')?;
+        let target = self.files.as_ref()?.link(folder, name)?;
+        Some(target.rsplit('/').next()?.to_owned())
     }
 
     fn has(&self, path: &str) -> bool {
-        self.join(path).exists()
+        self.files
+            .as_ref()
+            .is_some_and(|files| files.has(&self.path(path)))
     }
 
     fn is_folder(&self, path: &str) -> bool {
-        self.join(path).is_dir()
+        let path = self.path(path);
+        self.files.as_ref().is_some_and(|files| files.is_folder(&path))
     }
 }
 
-/// Devices that the sysfs at `root` (`/sys`) describes. Whether libpcap can capture from RDMA devices,
-/// and what drivers say of their ports, is found elsewhere.
-pub fn devices(root: &Path) -> Devices {
-    devices_in(root)
-}
-
-/// Devices that files of a sysfs describe, as [`devices`].
-pub fn devices_in(files: &(impl SystemFiles + ?Sized)) -> Devices {
+/// Devices that files of a sysfs describe. Whether libpcap can capture from RDMA devices, and what drivers say of their ports, is found
+/// elsewhere.
+pub fn devices(files: &impl SystemFiles) -> Devices {
     let tree = Tree(files);
     let interfaces = tree.names("class/net").into_iter();
     Devices {
@@ -70,14 +108,14 @@ pub fn devices_in(files: &(impl SystemFiles + ?Sized)) -> Devices {
     }
 }
 
-/// RDMA devices that the sysfs at `root` describes.
-pub fn rdma_devices(root: &Path) -> Vec<RdmaDevice> {
-    Tree(root).rdma_devices()
+/// RDMA devices that files of a sysfs describe.
+pub fn rdma_devices(files: &impl SystemFiles) -> Vec<RdmaDevice> {
+    Tree(files).rdma_devices()
 }
 
 /// The addresses that an RDMA device's queue pairs can have: the IP addresses of its RoCEv2 GIDs, and the other GIDs.
-pub fn addresses(root: &Path, device: &str) -> Vec<Address> {
-    let device = Tree(root).rdma_device(device.to_owned());
+pub fn addresses(files: &impl SystemFiles, device: &str) -> Vec<Address> {
+    let device = Tree(files).rdma_device(device.to_owned());
     let mut addresses: Vec<Address> = Vec::new();
     for gid in device.ports.iter().flat_map(|port| &port.gids) {
         let address = gid.ip.or_else(|| gid.gid.parse().ok()).map(Address::from);
@@ -87,9 +125,9 @@ pub fn addresses(root: &Path, device: &str) -> Vec<Address> {
 }
 
 /// Files of a sysfs that devices are read from.
-struct Tree<'a, F: ?Sized>(&'a F);
+struct Tree<'a, F>(&'a F);
 
-impl<F: SystemFiles + ?Sized> Tree<'_, F> {
+impl<F: SystemFiles> Tree<'_, F> {
     /// The names in a folder: numbers in their order, before others in theirs.
     fn names(&self, folder: &str) -> Vec<String> {
         let mut names = self.0.names(folder);

@@ -68,7 +68,7 @@ pub struct Frame {
 }
 
 /// A process that a pcapng file names as that of frames.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FrameProcess {
     /// Its number at the capturing host.
     pub pid: u32,

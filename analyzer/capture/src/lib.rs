@@ -34,7 +34,7 @@ pub mod write;
 mod zstandard;
 
 pub use correction::Correction;
-pub use devices::{SystemFiles, addresses, devices, devices_in, rdma_devices};
+pub use devices::{Sysfs, SystemFiles, addresses, devices, rdma_devices};
 pub use error::{Begins, Error, Fault};
 pub use expanded::ExpandedBytes;
 pub use frame::{Batch, Direction, Frame, FrameProcess, Interface, LostFrames, Note};

@@ -2,6 +2,8 @@
 //!
 //! Leaves the formats to `pcap` and `pcapng`, the choice between them to `walker`, and getting bytes to `blocks`.
 
+use std::collections::HashMap;
+
 use crate::error::Fault;
 use crate::frame::{Frame, FrameProcess, Interface, LostFrames, Note};
 use crate::summary::Times;
@@ -24,6 +26,8 @@ pub(crate) struct FoundFrames {
     pub(crate) notes: Vec<Note>,
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) processes: Vec<FrameProcess>,
+    /// Numbers of the processes, from 1 on.
+    pub(crate) process_numbers: HashMap<FrameProcess, u16>,
     pub(crate) times: Times,
     pub(crate) untimed: u64,
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl Request {
     /// Lines that answer a request that captures nothing.
     fn answer(&self) -> String {
         if self.extcap_interfaces {
-            return interfaces(&roce_capture::devices(Path::new("/sys")));
+            return interfaces(&roce_capture::devices(&roce_capture::Sysfs::running()));
         }
         if self.extcap_dlts {
             return "dlt {number=1}{name=EN10MB}{display=Ethernet}\n".to_owned();

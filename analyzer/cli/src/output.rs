@@ -18,5 +18,4 @@ pub(crate) mod running;
 pub(crate) mod screen;
 pub(crate) mod style;
 pub(crate) mod table;
-pub(crate) mod taken;
 pub(crate) mod trace;

@@ -18,7 +18,7 @@
 //! - Devices, FIFOs and standard streams that a user names as a file (`/dev/null`, `/dev/stdout`) are written to directly ([`FilePlace`]).
 //!
 //! [`open_regular`] and [`read_text`] are for files that options or recordings name: no FIFO, no device, no more bytes than stated. [`lines_of`] reads
-//! what another program writes, line by line.
+//! what another program writes, line by line. [`FileTree`] reads the files of a recorded host, and those of `/sys` and `/proc`.
 //!
 //! A crate was looked for and not taken. cap-std opens relative to directory handles, but it follows
 //! symbolic links below them, which must not happen here. It has no temporary files, needs extension
@@ -33,6 +33,7 @@ mod lines;
 mod open;
 mod place;
 mod read;
+mod tree;
 
 pub use access::Access;
 pub use content::{LOOKED_AT, content, is_text};
@@ -41,6 +42,7 @@ pub use error::Error;
 pub use lines::lines_of;
 pub use place::{FilePlace, Output};
 pub use read::{open_regular, read_text};
+pub use tree::FileTree;
 
 #[cfg(test)]
 mod tests;

@@ -76,17 +76,32 @@ impl FilePlace {
     /// # Errors
     /// If it is there and `overwrite` is not set, or cannot be made.
     pub fn create(&self, overwrite: bool, access: Access) -> Result<File, Error> {
+        self.refuse_taken(overwrite)?;
         match self.special()? {
             Some(file) => Ok(file),
-            None => self.folder.create(&self.name, overwrite, access),
+            None => self.folder.create(&self.name, true, access),
         }
     }
 
-    /// Begins a file that replaces an older one once it is complete. Devices, FIFOs and standard streams are written to as they are.
+    /// Refuses a name that something has, be it a link, unless it is to be replaced. Devices, FIFOs and standard streams are written to as
+    /// they are. Every file that a command writes is decided here; a command that reads for long before it writes calls this first.
     ///
     /// # Errors
-    /// If it cannot be made.
-    pub fn begin(&self, access: Access) -> Result<Output, Error> {
+    /// If the name is taken and `overwrite` is not set.
+    pub fn refuse_taken(&self, overwrite: bool) -> Result<(), Error> {
+        if overwrite || !self.folder.has(&self.name) || self.special_kind().is_some() {
+            return Ok(());
+        }
+        Err(Error::Exists { path: self.path() })
+    }
+
+    /// Begins a file that has its name once it is complete, and replaces an older one where `overwrite` is set. Devices, FIFOs and standard
+    /// streams are written to as they are.
+    ///
+    /// # Errors
+    /// If the name is taken and `overwrite` is not set, or it cannot be made.
+    pub fn begin(&self, overwrite: bool, access: Access) -> Result<Output, Error> {
+        self.refuse_taken(overwrite)?;
         let (file, unfinished) = if let Some(file) = self.special()? {
             (file, None)
         } else {
@@ -100,20 +115,28 @@ impl FilePlace {
         })
     }
 
+    /// Kind of what has the name, if it is a device, a FIFO or the link of a standard stream, and the caller's or root's.
+    fn special_kind(&self) -> Option<FileType> {
+        let name = OsStr::new(&self.name);
+        let found = fs::statat(self.folder.handle(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let kind = kind(found.st_mode);
+        let is_special = match kind {
+            FileType::CharacterDevice | FileType::Fifo => is_trusted(found.st_uid),
+            FileType::Symlink => self.is_stream(),
+            _ => false,
+        };
+        is_special.then_some(kind)
+    }
+
     /// Opens what has the name, if it is a device, a FIFO or a standard stream, and the caller's or root's.
     fn special(&self) -> Result<Option<File>, Error> {
         let (folder, path) = (self.folder.handle(), self.path());
         let name = OsStr::new(&self.name);
-        let Ok(found) = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
-            return Ok(None);
-        };
         let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match kind(found.st_mode) {
-            FileType::CharacterDevice | FileType::Fifo if is_trusted(found.st_uid) => {
-                open::component(folder, name, flags, Mode::empty())
-            }
-            FileType::Symlink if self.is_stream() => fs::openat(folder, name, flags, Mode::empty()),
-            _ => return Ok(None),
+        let file = match self.special_kind() {
+            None => return Ok(None),
+            Some(FileType::Symlink) => fs::openat(folder, name, flags, Mode::empty()),
+            Some(_) => open::component(folder, name, flags, Mode::empty()),
         };
         file.map(|file| Some(File::from(file)))
             .map_err(Error::io("opened", &path))

@@ -246,12 +246,12 @@ fn what_is_private_is_its_owners_alone() {
 fn a_file_that_a_user_names_replaces_the_older_one_when_it_is_whole() {
     let (_dir, path) = victim();
     let place = FilePlace::named(&path).unwrap();
-    let mut output = place.begin(Access::Umask).unwrap();
+    let mut output = place.begin(true, Access::Umask).unwrap();
     output.write_all(b"half").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"precious");
     drop(output);
     assert_eq!(fs::read(&path).unwrap(), b"precious");
-    let mut output = place.begin(Access::Umask).unwrap();
+    let mut output = place.begin(true, Access::Umask).unwrap();
     output.write_all(b"whole").unwrap();
     output.finish().unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"whole");
@@ -271,7 +271,7 @@ fn devices_and_fifos_are_written_to_and_not_replaced() {
         let before = fs::symlink_metadata(device).unwrap().ino();
         let mut output = FilePlace::named(Path::new(device))
             .unwrap()
-            .begin(Access::Umask)
+            .begin(true, Access::Umask)
             .unwrap();
         output.write_all(b"").unwrap();
         output.finish().unwrap();
@@ -281,7 +281,7 @@ fn devices_and_fifos_are_written_to_and_not_replaced() {
     }
     let mut output = FilePlace::named(Path::new("/dev/full"))
         .unwrap()
-        .begin(Access::Umask)
+        .begin(true, Access::Umask)
         .unwrap();
     output.write_all(b"x").unwrap();
     let error = output.finish().unwrap_err();
@@ -294,7 +294,10 @@ fn devices_and_fifos_are_written_to_and_not_replaced() {
         let path = path.clone();
         move || fs::read(path).unwrap()
     });
-    let mut output = FilePlace::named(&path).unwrap().begin(Access::Umask).unwrap();
+    let mut output = FilePlace::named(&path)
+        .unwrap()
+        .begin(true, Access::Umask)
+        .unwrap();
     output.write_all(b"through").unwrap();
     output.finish().unwrap();
     assert_eq!(reader.join().unwrap(), b"through");

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use roce_model::text::steers;
 use roce_model::{Sample, SampleSource};
 
 use crate::families::{Own, SERIES_LEFT_OUT, family_of};
@@ -308,7 +309,7 @@ fn label_text(labels: &[Label<'_>]) -> String {
     text
 }
 
-/// Text with backslashes and line ends escaped, and quotation marks where `quotes` is set. A character that no text has becomes `?`.
+/// Text with backslashes and line ends escaped, and quotation marks where `quotes` is set. A character that steers a terminal, or turns or hides text, becomes `?`.
 fn escape(text: &str, quotes: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -316,7 +317,7 @@ fn escape(text: &str, quotes: bool) -> String {
             '\\' => escaped.push_str("\\\\"),
             '\n' => escaped.push_str("\\n"),
             '"' if quotes => escaped.push_str("\\\""),
-            other if other.is_control() => escaped.push('?'),
+            other if steers(other) => escaped.push('?'),
             other => escaped.push(other),
         }
     }
@@ -441,13 +442,13 @@ roce_live_ack_rtt_seconds_count{tap=\"v1\"} 6
     fn label_values_are_escaped() {
         let mut exposition = Exposition::default();
         exposition.add(&sample(
-            "a \"b\" \\ c\nd\u{1b}",
+            "a \"b\" \\ c\nd\u{1b}\u{202e}\u{2028}e",
             Counter::PauseReceivedFrames,
             1.0,
         ));
         let text = exposition.text(Format::Prometheus);
         assert!(
-            text.ends_with("{netdev=\"a \\\"b\\\" \\\\ c\\nd?\"} 1\n"),
+            text.ends_with("{netdev=\"a \\\"b\\\" \\\\ c\\nd???e\"} 1\n"),
             "{text}"
         );
     }

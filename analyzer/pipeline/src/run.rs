@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
-use roce_capture::Merge;
+use roce_capture::{Frame, FrameRun, Merge};
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
 use roce_model::{Filter, PacketBatch, Period, Sink, SinkError, Time, Totals};
 use roce_verdict::{Settings, Verdicts};
@@ -361,12 +361,7 @@ fn read<F: Feed>(
         };
         if let Next::Work(work) = next {
             frames += work.run.range.len();
-            bytes += work
-                .run
-                .frames()
-                .iter()
-                .map(|frame| frame.captured as usize)
-                .sum::<usize>();
+            bytes += held_bytes(&work.run);
             batch.push(work);
         }
         let full = frames >= BATCH_FRAMES || bytes >= BATCH_BYTES || batch.len() >= BATCH_RUNS;
@@ -399,6 +394,18 @@ fn read<F: Feed>(
             }
         }
     }
+}
+
+/// Bytes that a run keeps in memory: its frames and, with the first run of a buffer, what lies between the buffer's frames. Blocks that are
+/// skipped or are notes can be all of it.
+fn held_bytes(run: &FrameRun) -> usize {
+    let bytes = |frames: &[Frame]| -> usize { frames.iter().map(|frame| frame.captured as usize).sum() };
+    let between = if run.range.start == 0 {
+        run.batch.data().len().saturating_sub(bytes(run.batch.frames()))
+    } else {
+        0
+    };
+    bytes(run.frames()) + between
 }
 
 /// One batch of work for the shards.
@@ -510,3 +517,6 @@ impl ShardWorker {
         (output, self.decoder, conclusion)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,10 +8,11 @@ pub use text::interface_of;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use roce_files::FileTree;
 use roce_hosts::{CounterPlace, MappedCounter, ethtool_statistics, mapped, of_classes, pasted_pfc};
 use roce_model::{Counter, Sample, SampleSource, SystemStart, Time, repeated, value_of};
 
@@ -37,7 +38,8 @@ const MAX_NAMES: usize = 1 << 16;
 ///
 /// A recorded host is a folder with the files of its `/sys` below `sys`, and the text of `ethtool -S IF` in `commands/ethtool_-S_IF.txt`.
 pub struct HostReader {
-    root: PathBuf,
+    /// Its files; `None` for texts alone.
+    files: Option<FileTree>,
     node: Arc<str>,
     interfaces: Vec<String>,
     /// Sockets for the running system's drivers; `None` for a recorded host.
@@ -70,7 +72,7 @@ impl HostReader {
     /// Reads the running system: all RDMA devices, their network interfaces, and these other interfaces.
     pub fn new(interfaces: &[String]) -> Self {
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let mut reader = Self::recorded(Path::new("/"), &node);
+        let mut reader = Self::with_files(FileTree::running().ok(), &node);
         reader.interfaces = interfaces.to_vec();
         let drivers = Drivers {
             ethtool: reader.checked("ethtool", Ethtool::open()),
@@ -88,10 +90,22 @@ impl HostReader {
         self
     }
 
-    /// Reads a recorded host below `root`, which is called `node`.
-    pub fn recorded(root: &Path, node: &str) -> Self {
+    /// Reads a recorded host below `root`, which is called `node`. Nothing leads out of that folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn recorded(root: &Path, node: &str) -> io::Result<Self> {
+        Ok(Self::with_files(Some(FileTree::recorded(root)?), node))
+    }
+
+    /// Reads texts of a host alone.
+    pub fn of_texts() -> Self {
+        Self::with_files(None, "")
+    }
+
+    fn with_files(files: Option<FileTree>, node: &str) -> Self {
         Self {
-            root: root.to_owned(),
+            files,
             node: node.into(),
             interfaces: Vec::new(),
             drivers: None,
@@ -154,7 +168,7 @@ impl HostReader {
 
     /// Start of the system, as far as a recording says it.
     pub fn start(&self) -> SystemStart {
-        let text = |path: &str| read(&self.root.join(path), MAX_STAT).unwrap_or_default();
+        let text = |path: &str| self.file(path, MAX_STAT).unwrap_or_default();
         if self.text_start != SystemStart::default() {
             return self.text_start;
         }
@@ -197,38 +211,43 @@ impl HostReader {
     pub fn read(&mut self, time: Time, into: &mut Vec<Sample>) {
         let mut interfaces = self.interfaces.clone();
         self.rates.begin();
-        let devices = self.root.join("sys/class/infiniband");
-        for device in names(&devices) {
-            let folder = devices.join(&device);
+        let devices = "sys/class/infiniband";
+        for device in self.names_in(devices) {
+            let folder = format!("{devices}/{device}");
             self.read_folder(
                 time,
                 &device,
-                &folder.join("hw_counters"),
+                &format!("{folder}/hw_counters"),
                 CounterPlace::Hardware,
                 into,
             );
-            if folder.join("device/physfn").exists() {
+            let is_virtual = |files: &FileTree| files.has(&format!("{folder}/device/physfn"));
+            if self.files.as_ref().is_some_and(is_virtual) {
                 self.virtual_functions.insert(device.clone());
                 self.notes.insert(format!(
                     "{device} is a virtual function: counters of the physical port, PFC and pauses are not visible here"
                 ));
             }
-            for port in names(&folder.join("ports")) {
+            for port in self.names_in(&format!("{folder}/ports")) {
                 let object = format!("{device}:{port}");
                 self.read_optional(time, &device, &port, into);
-                let folder = folder.join("ports").join(&port);
-                self.rates
-                    .add(&device, &port, text(&folder.join("rate")).as_deref());
-                self.read_folder(time, &object, &folder.join("counters"), CounterPlace::Port, into);
+                let folder = format!("{folder}/ports/{port}");
+                let rate = self.line(&format!("{folder}/rate"));
+                self.rates.add(&device, &port, rate.as_deref());
+                let counters = format!("{folder}/counters");
+                self.read_folder(time, &object, &counters, CounterPlace::Port, into);
                 self.read_folder(
                     time,
                     &object,
-                    &folder.join("hw_counters"),
+                    &format!("{folder}/hw_counters"),
                     CounterPlace::Hardware,
                     into,
                 );
-                let ndevs = folder.join("gid_attrs/ndevs");
-                for interface in names(&ndevs).iter().filter_map(|index| text(&ndevs.join(index))) {
+                let ndevs = format!("{folder}/gid_attrs/ndevs");
+                for index in self.names_in(&ndevs) {
+                    let Some(interface) = self.line(&format!("{ndevs}/{index}")) else {
+                        continue;
+                    };
                     let interface = self.physical(interface);
                     self.rates.add_interface(&interface, &object);
                     if self.owners.len() < MAX_NAMES {
@@ -270,11 +289,33 @@ impl HostReader {
         has_counters
     }
 
+    /// The names in a folder, in order; none when it cannot be read.
+    fn names_in(&self, folder: &str) -> Vec<String> {
+        let files = self.files.as_ref();
+        files
+            .and_then(|files| files.names(folder).ok())
+            .unwrap_or_default()
+    }
+
+    /// The text of a file.
+    fn file(&self, path: &str, max_bytes: u64) -> io::Result<String> {
+        let files = self.files.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        files.text(path, max_bytes)
+    }
+
+    /// A short file's text without blanks around it; some files are there but give an error.
+    fn line(&self, path: &str) -> Option<String> {
+        let text = self.file(path, MAX_TEXT_FILE).ok()?;
+        Some(text.trim().to_owned())
+    }
+
     /// The interface that a VLAN interface lies on; any other interface is its own.
     fn physical(&self, interface: String) -> String {
-        let folder = self.root.join("sys/class/net").join(&interface);
-        if text(&folder.join("uevent")).is_some_and(|text| text.lines().any(|line| line == "DEVTYPE=vlan")) {
-            let lower = names(&folder)
+        let folder = format!("sys/class/net/{interface}");
+        let about = self.line(&format!("{folder}/uevent"));
+        if about.is_some_and(|text| text.lines().any(|line| line == "DEVTYPE=vlan")) {
+            let lower = self
+                .names_in(&folder)
                 .into_iter()
                 .find_map(|name| name.strip_prefix("lower_").map(str::to_owned));
             return lower.unwrap_or(interface);
@@ -287,15 +328,14 @@ impl HostReader {
         &mut self,
         time: Time,
         object: &str,
-        folder: &Path,
+        folder: &str,
         place: CounterPlace,
         into: &mut Vec<Sample>,
     ) {
         let object: Arc<str> = object.into();
         let first = into.len();
-        for name in names(folder) {
-            let path = folder.join(&name);
-            let text = read(&path, MAX_TEXT_FILE);
+        for name in self.names_in(folder) {
+            let text = self.file(&format!("{folder}/{name}"), MAX_TEXT_FILE);
             // Drivers show files that they cannot fill; only a right that is missing can be mended.
             let text = match text {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -389,11 +429,8 @@ impl HostReader {
             statistics.extend(classes);
             statistics
         } else {
-            let path = self
-                .root
-                .join("commands")
-                .join(format!("ethtool_-S_{interface}.txt"));
-            let text = read(&path, MAX_TEXT_BYTES).unwrap_or_default();
+            let path = format!("commands/ethtool_-S_{interface}.txt");
+            let text = self.file(&path, MAX_TEXT_BYTES).unwrap_or_default();
             let statistics = ethtool_statistics(&text).into_iter();
             statistics
                 .map(|statistic| (statistic.name, statistic.value))
@@ -455,11 +492,8 @@ impl HostReader {
     /// Settings of DCB in a recorded host, as `doctor --record` writes them: priorities of DSCPs. It has no counts of PFC frames; priorities
     /// with PFC are added by [`Self::add_recorded_pfc`].
     fn recorded_dcb(&self, interface: &str) -> DcbReading {
-        let path = self
-            .root
-            .join("answers")
-            .join(format!("dcb-app.{interface}.json"));
-        let text = read(&path, MAX_TEXT_BYTES).unwrap_or_default();
+        let path = format!("answers/dcb-app.{interface}.json");
+        let text = self.file(&path, MAX_TEXT_BYTES).unwrap_or_default();
         let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let list = document["dscp_prio"].as_array().into_iter().flatten();
         let pairs = list.filter_map(|pair| {
@@ -474,11 +508,8 @@ impl HostReader {
         if self.drivers.is_some() {
             return;
         }
-        let path = self
-            .root
-            .join("answers")
-            .join(format!("dcb-pfc.{interface}.json"));
-        let text = read(&path, MAX_TEXT_BYTES).unwrap_or_default();
+        let path = format!("answers/dcb-pfc.{interface}.json");
+        let text = self.file(&path, MAX_TEXT_BYTES).unwrap_or_default();
         let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let list = document["prio_pfc"].as_array().into_iter().flatten();
         let on: Vec<bool> = list.filter_map(serde_json::Value::as_bool).collect();
@@ -548,32 +579,6 @@ fn keep_largest(samples: &mut Vec<Sample>, first: usize) {
             repeat != Some(&true)
         });
     }
-}
-
-/// The names in a folder, in order; none when it cannot be read.
-fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    names
-}
-
-/// A short file's text without blanks around it; some files are there but give an error.
-fn text(path: &Path) -> Option<String> {
-    let text = read(path, MAX_TEXT_FILE).ok()?;
-    Some(text.trim().to_owned())
-}
-
-fn read(path: &Path, max_bytes: u64) -> io::Result<String> {
-    use io::Read;
-    let file = std::fs::File::open(path)?;
-    let mut text = String::new();
-    file.take(max_bytes).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -6,25 +6,24 @@
 mod answers;
 mod options;
 mod patterns;
-mod tree;
 
 use std::io;
 use std::path::Path;
 
+use roce_files::FileTree;
 use roce_hosts::doctor::{Host, LATER};
 
 pub use answers::environment_json;
 pub use options::SnapshotOptions;
 
 use patterns::{add_all, add_gids, add_later, add_links, add_pci};
-use tree::Tree;
 
 /// Reads a recorded host below `root`.
 ///
 /// # Errors
 /// When the folder cannot be opened.
 pub fn recorded_snapshot(root: &Path, name: &str) -> io::Result<Host> {
-    let tree = Tree::folder(root)?;
+    let tree = FileTree::recorded(root)?;
     let mut host = Host::new(name, true);
     add_all(&tree, &mut host, None);
     add_gids(&tree, &mut host);
@@ -42,7 +41,7 @@ pub fn running_snapshot(
     options: &SnapshotOptions<'_>,
     most_speed: &dyn Fn(&str) -> Option<u64>,
 ) -> io::Result<Host> {
-    let tree = Tree::running()?;
+    let tree = FileTree::running()?;
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut host = Host::new(&name, false);
     add_all(&tree, &mut host, options.process);
@@ -58,7 +57,7 @@ pub fn running_snapshot(
 /// # Errors
 /// When the root folder cannot be opened.
 pub fn add_second_reading(host: &mut Host, options: &SnapshotOptions<'_>) -> io::Result<()> {
-    let tree = Tree::running()?;
+    let tree = FileTree::running()?;
     let mut second = Host::new("", false);
     add_later(&tree, &mut second, "");
     answers::add_statistics(host, &mut second, options);

@@ -28,6 +28,7 @@ fn arguments() -> Option<Arguments> {
             "-o" => {
                 found.output = OutputPlan::Files {
                     path: arguments.next()?.into(),
+                    overwrite: true,
                 };
             }
             "--truth" => found.truth = Some(arguments.next()?),

@@ -24,6 +24,8 @@ pub enum OutputPlan {
     Files {
         /// The file.
         path: PathBuf,
+        /// True if files that are there are replaced.
+        overwrite: bool,
     },
 }
 
@@ -37,9 +39,14 @@ pub struct Capture {
 }
 
 impl OutputPlan {
+    /// True if files that are there are replaced.
+    fn overwrites(&self) -> bool {
+        matches!(self, Self::Files { overwrite: true, .. })
+    }
+
     /// The paths of the files, in the order of the scenario's taps; empty when there are none.
     pub fn paths(&self, scenario: &Scenario) -> Vec<PathBuf> {
-        let Self::Files { path } = self else {
+        let Self::Files { path, .. } = self else {
             return Vec::new();
         };
         let files = observer::files(scenario);
@@ -108,7 +115,7 @@ fn simulate_files(
         outputs.push(match paths.get(place) {
             Some(path) => {
                 let name = path.display().to_string();
-                let file = FilePlace::named(path)?.begin(Access::Umask)?;
+                let file = FilePlace::named(path)?.begin(plan.overwrites(), Access::Umask)?;
                 (name, Output::File(file))
             }
             None => (name, Output::Discard),

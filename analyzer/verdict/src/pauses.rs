@@ -108,7 +108,7 @@ impl Pauses {
                 run,
                 directory,
                 episodes,
-                links: &self.links,
+                links: self.links.conclude(),
                 receivers: &self.receivers,
                 readings: &concluded.readings,
                 flows: &concluded.flows,

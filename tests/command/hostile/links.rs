@@ -3,7 +3,6 @@
 use std::fs;
 #[cfg(feature = "live")]
 use std::os::unix::fs::PermissionsExt;
-#[cfg(feature = "parquet")]
 use std::os::unix::fs::symlink;
 
 #[cfg(feature = "live")]
@@ -119,13 +118,13 @@ fn files_that_options_name_are_not_written_through_links() {
         &["compare", &a, &b, "-o", "file.txt"][..],
         &["simulate", "clean", "-o", "file.pcapng"],
         &["simulate", "clean", "--truth", "file.json"],
-        &["demo", "clean", "-o", "file-demo.pcapng", "--overwrite"],
+        &["demo", "clean", "-o", "file-demo.pcapng"],
     ] {
         let name = arguments.iter().find(|word| word.starts_with("file")).unwrap();
         let at = victim.plant(name);
         // Its temporary name as well.
         victim.plant(format!(".{name}.tmp"));
-        let ran = ran(command(victim.path()).args(arguments));
+        let ran = ran(command(victim.path()).args(arguments).arg("--overwrite"));
         assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
         victim.is_whole();
         assert!(fs::symlink_metadata(&at).unwrap().is_file(), "{arguments:?}");
@@ -146,6 +145,61 @@ fn files_that_options_name_are_not_written_through_links() {
         &["compare", &a, &b, "-o", "/dev/full"],
         "/dev/full: cannot be written",
     );
+}
+
+/// Every command that writes a file that its user names or whose name it chooses: a file, a link and a link that leads nowhere stay, and
+/// are replaced with `--overwrite`.
+#[test]
+fn nothing_that_has_an_outputs_name_is_replaced_unasked() {
+    let (a, b) = (capture("rping"), capture("atomic"));
+    let mut cases = vec![
+        (vec!["compare", &a, &b, "-o", "x.txt"], "x.txt"),
+        (vec!["annotate", &a, "-o", "x.pcapng"], "x.pcapng"),
+        (vec!["annotate", "--profile", "x"], "x/colorfilters"),
+        (vec!["simulate", "clean", "-o", "x.pcapng"], "x.pcapng"),
+        (vec!["simulate", "clean", "--truth", "x.json"], "x.json"),
+        (vec!["simulate", "clean", "--counters", "x"], "x/fabric.toml"),
+        (vec!["demo", "clean", "-o", "x.pcapng"], "x.pcapng"),
+        (vec!["man", "-o", "x"], "x/roce-analyze-live.1"),
+    ];
+    if cfg!(feature = "live") {
+        cases.extend([
+            (vec!["metrics", "files", "rules", "-o", "x"], "x/roce.rules.yml"),
+            (vec!["doctor", "--record", "x.tar.zst"], "x.tar.zst"),
+        ]);
+    }
+    for (arguments, name) in cases {
+        for planted in ["a file", "a link", "a link to nothing"] {
+            let folder = tempfile::tempdir().unwrap();
+            let at = folder.path().join(name);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(folder.path().join("precious"), "precious").unwrap();
+            match planted {
+                "a file" => fs::write(&at, "precious").unwrap(),
+                "a link" => symlink(folder.path().join("precious"), &at).unwrap(),
+                _ => symlink("/nonexistent", &at).unwrap(),
+            }
+            let before = fs::read_dir(at.parent().unwrap()).unwrap().count();
+            let refused = ran(command(folder.path()).args(&arguments));
+            assert_eq!(refused.code, Some(2), "{arguments:?}, {planted}: {refused:?}");
+            assert!(
+                refused.stderr.contains("already exists"),
+                "{arguments:?}: {refused:?}"
+            );
+            let is_link = fs::symlink_metadata(&at).unwrap().is_symlink();
+            assert_eq!(is_link, planted != "a file", "{arguments:?}");
+            if planted != "a link to nothing" {
+                assert_eq!(fs::read_to_string(&at).unwrap(), "precious", "{arguments:?}");
+            }
+            let after = fs::read_dir(at.parent().unwrap()).unwrap().count();
+            assert_eq!(after, before, "{arguments:?}: nothing is left behind");
+            let replaced = ran(command(folder.path()).args(&arguments).arg("--overwrite"));
+            assert_eq!(replaced.code, Some(0), "{arguments:?}: {replaced:?}");
+            assert!(fs::symlink_metadata(&at).unwrap().is_file(), "{arguments:?}");
+            let kept = fs::read_to_string(folder.path().join("precious")).unwrap();
+            assert_eq!(kept, "precious", "{arguments:?}");
+        }
+    }
 }
 
 #[test]

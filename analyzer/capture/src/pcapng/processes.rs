@@ -95,17 +95,23 @@ impl SectionProcesses {
     }
 }
 
-/// Adds a process: its number, 0 where there are too many.
+/// Number of a process, which is added where no block named it in the same way; 0 where there are too many.
 fn add(found: &mut FoundFrames, pid: u32, name: Option<String>, started_ns: u64) -> u16 {
-    if found.processes.len() >= MAX_PROCESSES {
-        return 0;
-    }
-    found.processes.push(FrameProcess {
+    let process = FrameProcess {
         pid,
         name,
         started_ns,
-    });
-    u16::try_from(found.processes.len()).unwrap_or(0)
+    };
+    if let Some(number) = found.process_numbers.get(&process) {
+        return *number;
+    }
+    if found.processes.len() >= MAX_PROCESSES {
+        return 0;
+    }
+    found.processes.push(process.clone());
+    let number = u16::try_from(found.processes.len()).unwrap_or(0);
+    found.process_numbers.insert(process, number);
+    number
 }
 
 /// Name and start of a process.
@@ -120,6 +126,7 @@ fn described<const BIG: bool>(kind: u32, bytes: &[u8]) -> (Option<String>, u64) 
     }
     if let Some(name) = &mut name {
         name.truncate(name.floor_char_boundary(MAX_NAME));
+        name.shrink_to_fit();
     }
     (name, started)
 }

@@ -21,7 +21,6 @@ use crate::options::duration::Moment;
 use crate::options::format::{Format, formats};
 use crate::options::given::argument;
 use crate::output::messages;
-use crate::output::taken::refuse_taken;
 
 /// Write captures with comments on their packets, for Wireshark
 ///
@@ -57,8 +56,8 @@ pub(crate) struct Annotate {
     #[arg(long, value_name = "FORMAT", requires = "captures", conflicts_with_all = ["output", "commented"], value_parser = formats(&[Format::Jsonl]))]
     format: Option<Format>,
 
-    /// Replace FILE
-    #[arg(long, requires = "output")]
+    /// Replace FILE, or the files of --profile
+    #[arg(long, conflicts_with = "format")]
     overwrite: bool,
 
     /// Write only frames that have a comment
@@ -147,8 +146,7 @@ fn write(arguments: &Annotate, output: &Path) -> anyhow::Result<ExitCode> {
     }
     // A name that is taken is refused before the captures are read.
     let place = FilePlace::named(output)?;
-    refuse_taken(&place, arguments.overwrite)?;
-    let mut file = place.begin(Access::Umask)?;
+    let mut file = place.begin(arguments.overwrite, Access::Umask)?;
     let AnalysedCaptures { results, open, code } = known(arguments)?;
     let written = open
         .annotate(results, &selection(arguments), &mut file)

@@ -27,7 +27,6 @@ use crate::options::given::{GivenOptions, argument};
 use crate::options::rate::Rate;
 use crate::output::messages;
 use crate::output::style::style;
-use crate::output::taken::refuse_taken;
 use side::CollectedRun;
 
 /// Compare two runs: what differs by more than noise, overall and between hosts
@@ -168,7 +167,7 @@ fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     // A name that is taken is refused before anything is read.
     let place = arguments.output.as_deref().map(FilePlace::named).transpose()?;
     if let Some(place) = &place {
-        refuse_taken(place, arguments.overwrite)?;
+        place.refuse_taken(arguments.overwrite)?;
     }
     let mut sides = [None, None];
     // Datasets first: captures take their bins.
@@ -197,7 +196,7 @@ fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     });
     let (a, b) = (a?, b?);
     let comparison = judge::compare(paths.map(|path| path.display().to_string()), &a, &b);
-    write(arguments.format, place.as_ref(), &comparison)?;
+    write(arguments.format, place.as_ref(), arguments.overwrite, &comparison)?;
     let complete = [&a, &b]
         .iter()
         .all(|side| side.run.inputs.iter().all(|input| input.error.is_none()));
@@ -262,7 +261,12 @@ fn analysed(path: &Path, bin: Option<Span>, arguments: &Compare) -> anyhow::Resu
 }
 
 /// Writes the comparison to where it is to go.
-fn write(format: Format, place: Option<&FilePlace>, comparison: &Comparison) -> anyhow::Result<()> {
+fn write(
+    format: Format,
+    place: Option<&FilePlace>,
+    overwrite: bool,
+    comparison: &Comparison,
+) -> anyhow::Result<()> {
     let mut text = Vec::new();
     match format {
         Format::Text => {
@@ -279,7 +283,7 @@ fn write(format: Format, place: Option<&FilePlace>, comparison: &Comparison) -> 
         stdout.write_all(&text)?;
         return Ok(stdout.flush()?);
     };
-    let mut file = place.begin(Access::Umask)?;
+    let mut file = place.begin(overwrite, Access::Umask)?;
     file.write_all(&text)
         .with_context(|| format!("{}: cannot be written", place.path().display()))?;
     Ok(file.finish()?)

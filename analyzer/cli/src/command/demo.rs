@@ -82,7 +82,7 @@ fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
         let _made = Directory::named(folder, Access::Umask)?;
         for demo in &demos {
             let lesson = parse_lesson(demo)?;
-            simulate(demo, &lesson, &folder.join(format!("{}.pcapng", demo.name)))?;
+            simulate(demo, &lesson, &folder.join(format!("{}.pcapng", demo.name)), true)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -105,7 +105,7 @@ fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
         Some(path) => place(path, demo, arguments.overwrite)?,
         None => (temporary.path().join(format!("{}.pcapng", demo.name)), None),
     };
-    teach(demo, &path, arguments.output.is_some(), next, style, &mut out)
+    teach(demo, &path, arguments, next, style, &mut out)
 }
 
 /// Destination of a demo's capture: a file, or a file in a folder. A folder that is made here stays open
@@ -122,12 +122,7 @@ fn place(
     } else {
         (path.to_owned(), None)
     };
-    if !overwrite && path.exists() {
-        bail!(
-            "{}: already exists\nhint: --overwrite replaces it",
-            path.display()
-        );
-    }
+    FilePlace::named(&path)?.refuse_taken(overwrite)?;
     Ok((path, folder))
 }
 
@@ -140,19 +135,25 @@ struct SimulatedFiles {
 }
 
 /// Simulates a demo; several captures have the names of their taps before the ending.
-fn simulate(demo: &CatalogueEntry, lesson: &Lesson, path: &Path) -> anyhow::Result<SimulatedFiles> {
+fn simulate(
+    demo: &CatalogueEntry,
+    lesson: &Lesson,
+    path: &Path,
+    overwrite: bool,
+) -> anyhow::Result<SimulatedFiles> {
     let scenario = Scenario::parse(demo.scenario).with_context(|| format!("scenario {}", demo.name))?;
     let plan = OutputPlan::Files {
         path: path.to_owned(),
+        overwrite,
     };
     let mut beside = Vec::new();
     let truth = if let Some(every) = lesson.counters {
         let (truth, counters) = roce_sim::simulate_with_counters(&scenario, &plan, every)?;
         let samples = path.with_extension("samples.jsonl");
-        counters.write_samples(&samples)?;
+        counters.write_samples(&samples, overwrite)?;
         beside.push(("--samples", samples));
         let inventory = path.with_extension("fabric.toml");
-        write_text(&inventory, &counters.inventory(&truth))?;
+        write_text(&inventory, &counters.inventory(&truth), overwrite)?;
         beside.push(("--inventory", inventory));
         truth
     } else {
@@ -161,7 +162,7 @@ fn simulate(demo: &CatalogueEntry, lesson: &Lesson, path: &Path) -> anyhow::Resu
     let log = training_log(&truth);
     if !log.is_empty() {
         let path = path.with_extension("log");
-        write_text(&path, &log)?;
+        write_text(&path, &log, overwrite)?;
         beside.push(("--training-log", path));
     }
     Ok(SimulatedFiles {
@@ -171,8 +172,8 @@ fn simulate(demo: &CatalogueEntry, lesson: &Lesson, path: &Path) -> anyhow::Resu
     })
 }
 
-fn write_text(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut file = FilePlace::named(path)?.begin(Access::Umask)?;
+fn write_text(path: &Path, text: &str, overwrite: bool) -> anyhow::Result<()> {
+    let mut file = FilePlace::named(path)?.begin(overwrite, Access::Umask)?;
     file.write_all(text.as_bytes())
         .with_context(|| format!("{}: cannot be written", path.display()))?;
     Ok(file.finish()?)
@@ -208,13 +209,14 @@ fn milliseconds(nanos: u64) -> String {
 fn teach(
     demo: &CatalogueEntry,
     path: &Path,
-    kept: bool,
+    arguments: &Demo,
     next: Option<&CatalogueEntry>,
     style: Style,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let lesson = parse_lesson(demo)?;
-    let made = simulate(demo, &lesson, path)?;
+    let kept = arguments.output.is_some();
+    let made = simulate(demo, &lesson, path, arguments.overwrite)?;
     let frames = frames::read(&made.captures)?;
     let found = LessonFrames::find(&lesson, &frames)?;
     let files: Vec<String> = made.captures.iter().map(|path| name_of(path)).collect();

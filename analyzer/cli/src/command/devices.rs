@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
+use roce_capture::Sysfs;
 
 use crate::command::invocation::{Invocation, RunCommand};
 use crate::options::format::{Format, text_or_json};
@@ -26,8 +28,6 @@ pub(crate) struct Devices {
     read: Option<PathBuf>,
 }
 
-const SYSFS: &str = "/sys";
-
 /// Adds the answers of libpcap and, for the running system, of drivers.
 #[cfg(feature = "live")]
 fn complete(mut devices: roce_model::Devices, running: bool) -> roce_model::Devices {
@@ -36,16 +36,6 @@ fn complete(mut devices: roce_model::Devices, running: bool) -> roce_model::Devi
         interface.most_speed_bps = roce_probe::most_speed(&interface.name);
     }
     devices
-}
-
-/// The description of devices in a recorded host: its folder `sys`, or that folder itself.
-fn sysfs_of(folder: &Path) -> PathBuf {
-    let inside = folder.join("sys");
-    if inside.is_dir() {
-        inside
-    } else {
-        folder.to_path_buf()
-    }
 }
 
 /// Files of the host that a text, or the file of `doctor --record`, describes.
@@ -85,12 +75,13 @@ impl roce_capture::SystemFiles for HostFiles {
 /// Devices of a recorded host.
 fn recorded(path: &Path) -> anyhow::Result<roce_model::Devices> {
     if path.is_dir() {
-        return Ok(roce_capture::devices(&sysfs_of(path)));
+        let files = Sysfs::recorded(path).with_context(|| path.display().to_string())?;
+        return Ok(roce_capture::devices(&files));
     }
     #[cfg(feature = "live")]
     {
         let host = HostFiles(super::doctor::stored(path)?);
-        Ok(roce_capture::devices_in(&host))
+        Ok(roce_capture::devices(&host))
     }
     #[cfg(not(feature = "live"))]
     anyhow::bail!(
@@ -108,7 +99,7 @@ impl RunCommand for Devices {
 /// Lists devices.
 fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
     let devices = match arguments.read.as_deref() {
-        None => roce_capture::devices(Path::new(SYSFS)),
+        None => roce_capture::devices(&Sysfs::running()),
         Some(path) => recorded(path)?,
     };
     #[cfg(feature = "live")]

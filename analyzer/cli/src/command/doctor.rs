@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use roce_files::FilePlace;
 use roce_hosts::doctor::{self, Host, Judgement, Plan};
 use roce_hosts::pasted_host;
 use roce_model::Span;
@@ -138,6 +139,10 @@ pub(crate) struct Doctor {
     /// Write everything that is read to FILE (.tar.zst; - is standard output), for --read elsewhere
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+
+    /// Replace an existing FILE of --record
+    #[arg(long, requires = "record")]
+    overwrite: bool,
 
     /// Show all checks, also those that are ok or do not apply
     #[arg(long)]
@@ -442,12 +447,15 @@ fn running(arguments: &Doctor) -> anyhow::Result<Host> {
 
 /// Writes a recording of this host.
 fn record(arguments: &Doctor, path: &Path) -> anyhow::Result<ExitCode> {
-    let host = running(arguments)?;
     if path.as_os_str() == "-" {
-        archive::write_stdout(&host)?;
+        archive::write_stdout(&running(arguments)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    archive::write(&host, path)?;
+    // A name that is taken is refused before the host is read.
+    let place = FilePlace::named(path)?;
+    place.refuse_taken(arguments.overwrite)?;
+    let host = running(arguments)?;
+    archive::write(&host, &place, arguments.overwrite)?;
     messages::wrote(&path.display().to_string());
     text::contents(&host, arguments.all)?;
     Ok(ExitCode::SUCCESS)

@@ -25,6 +25,10 @@ pub(crate) struct Man {
     /// Write the pages of all commands to DIR
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+
+    /// Replace existing pages
+    #[arg(long, requires = "output")]
+    overwrite: bool,
 }
 
 impl RunCommand for Man {
@@ -33,6 +37,7 @@ impl RunCommand for Man {
             (invocation.command_line)(),
             self.command.as_deref(),
             self.output.as_deref(),
+            self.overwrite,
         )
     }
 }
@@ -239,16 +244,24 @@ fn visible(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
 }
 
 /// Prints the manual page of one command, or writes those of all to a folder.
-fn man(line: clap::Command, name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
+fn man(
+    line: clap::Command,
+    name: Option<&str>,
+    folder: Option<&Path>,
+    overwrite: bool,
+) -> anyhow::Result<ExitCode> {
     let program = line.get_name().to_owned();
     let mut command = line.disable_help_subcommand(true);
     command.build();
     let pages = Page::all(&command, &[]);
     if let Some(folder) = folder {
         let folder = Directory::named(folder, Access::Umask)?;
+        let place = |page: &Page<'_>| FilePlace::below(&folder, &format!("{}.1", page.name()));
         for page in &pages {
-            let name = format!("{}.1", page.name());
-            let mut out = FilePlace::below(&folder, &name).begin(Access::Umask)?;
+            place(page).refuse_taken(overwrite)?;
+        }
+        for page in &pages {
+            let mut out = place(page).begin(overwrite, Access::Umask)?;
             page.render(&mut out)?;
             out.finish()?;
         }

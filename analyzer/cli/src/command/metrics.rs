@@ -144,9 +144,10 @@ fn collected(exposition: &mut Exposition, collector: Label<'static>, begun: Inst
     exposition.own(COLLECTOR_SUCCESS, &[collector], 1.0);
 }
 
-/// Replaces a file by a complete one, which every user may read: a collector of another user reads it.
+/// Replaces a file by a complete one, which every user may read: a collector of another user reads it. A timer writes it again and again, so
+/// it is the one file that is replaced without `--overwrite`.
 fn write(path: &std::path::Path, text: &str) -> anyhow::Result<()> {
-    let mut out = FilePlace::named(path)?.begin(Access::Umask)?;
+    let mut out = FilePlace::named(path)?.begin(true, Access::Umask)?;
     out.write_all(text.as_bytes())?;
     out.finish()?;
     Ok(())

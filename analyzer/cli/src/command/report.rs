@@ -22,7 +22,6 @@ use crate::options::format::{Format, formats};
 use crate::options::merged;
 use crate::options::size::parse_size;
 use crate::output::messages::{self, sink_error};
-use crate::output::taken::refuse_taken;
 
 /// Formats of the file, and its name in the folder of the results.
 const FILES: [(Format, &str); 3] = [
@@ -144,15 +143,15 @@ fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
             FilePlace::named(path.unwrap_or_else(|| Path::new(name)))?
         }
     };
-    if arguments.output.is_some() {
-        refuse_taken(&place, arguments.overwrite)?;
-    }
+    // The page of a folder of results is theirs.
+    let overwrite = arguments.overwrite || arguments.output.is_none();
+    place.refuse_taken(overwrite)?;
     let documents = merged::without_logs(&arguments.merge, arguments.max_input)?;
     for (file, reason) in &documents.cut {
         messages::warn(file, reason);
     }
     let mut traces = documents.traces();
-    let mut out = place.begin(access(&arguments.dirs))?;
+    let mut out = place.begin(overwrite, access(&arguments.dirs))?;
     let mut file = sink_of(arguments.format, arguments.kpi, &mut out);
     let is_whole = match &mut traces {
         None => replay(&arguments.dirs, &mut *file)?,

@@ -44,6 +44,10 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "DIR")]
     pub(crate) counters: Option<PathBuf>,
 
+    /// Replace existing files
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+
     /// Time between two readings of the counters
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = parse_time, requires = "counters")]
     pub(crate) counters_every: Picos,
@@ -87,14 +91,25 @@ fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
     let plan = arguments
         .output
         .clone()
-        .map_or(OutputPlan::Discard, |path| OutputPlan::Files { path });
+        .map_or(OutputPlan::Discard, |path| OutputPlan::Files {
+            path,
+            overwrite: arguments.overwrite,
+        });
+    // A name that is taken is refused before anything is simulated.
+    let truth_place = match &arguments.truth {
+        Some(path) if path != Path::new("-") => Some(FilePlace::named(path)?),
+        _ => None,
+    };
+    if let Some(place) = &truth_place {
+        place.refuse_taken(arguments.overwrite)?;
+    }
     let mut written = plan.paths(&scenario);
     let truth = match &arguments.counters {
         None => roce_sim::simulate(&scenario, &plan)?,
         Some(dir) => {
             let every = arguments.counters_every;
             let (truth, counters) = roce_sim::simulate_with_counters(&scenario, &plan, every)?;
-            counters.write(dir, &truth)?;
+            counters.write(dir, &truth, arguments.overwrite)?;
             written.extend(
                 [Counters::SAMPLES, Counters::NEIGHBORS, Counters::INVENTORY].map(|name| dir.join(name)),
             );
@@ -104,15 +119,15 @@ fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
     let mut out = Vec::new();
     if let Some(path) = &arguments.truth {
         let json = truth.to_json().context("the truth cannot be written as JSON")?;
-        if path == Path::new("-") {
-            written.clear();
-            out.extend_from_slice(json.as_bytes());
-            out.push(b'\n');
-        } else {
-            let mut file = FilePlace::named(path)?.begin(Access::Umask)?;
+        if let Some(place) = &truth_place {
+            let mut file = place.begin(arguments.overwrite, Access::Umask)?;
             writeln!(file, "{json}").with_context(|| format!("{}: cannot be written", path.display()))?;
             file.finish()?;
             written.push(path.clone());
+        } else {
+            written.clear();
+            out.extend_from_slice(json.as_bytes());
+            out.push(b'\n');
         }
     }
     for path in written {

@@ -24,12 +24,20 @@ pub(crate) fn style(top: usize) -> Style {
     }
 }
 
+/// Columns of the widest screen, as many as a terminal can have (`ws_col` of Linux include/uapi/asm-generic/termios.h). A larger
+/// `COLUMNS` is taken for this.
+const MAX_WIDTH: usize = u16::MAX as usize;
+
+/// Columns that `COLUMNS` states.
+fn stated_width(columns: &str) -> Option<usize> {
+    let columns: usize = columns.trim().parse().ok()?;
+    (columns > 0).then(|| columns.min(MAX_WIDTH))
+}
+
 /// Columns of the screen: `COLUMNS` when it is set (POSIX, 8.3), else what the terminal says, else 80.
 pub(crate) fn width() -> usize {
-    let set = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.trim().parse().ok());
-    set.filter(|columns| *columns > 0)
+    let set = std::env::var("COLUMNS").ok();
+    set.and_then(|columns| stated_width(&columns))
         .unwrap_or_else(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)))
 }
 
@@ -53,4 +61,25 @@ fn unicode() -> bool {
         let locale = locale.to_string_lossy().to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_has_at_most_as_many_columns_as_a_terminal() {
+        for (columns, width) in [
+            ("120", Some(120)),
+            (" 80 ", Some(80)),
+            ("65536", Some(65_535)),
+            // 2^64 - 1.
+            ("18446744073709551615", Some(65_535)),
+            ("0", None),
+            ("-1", None),
+            ("wide", None),
+        ] {
+            assert_eq!(stated_width(columns), width, "{columns}");
+        }
+    }
 }

@@ -61,12 +61,12 @@ fn dscp(value: &Value) -> Option<u8> {
         return Some(46);
     }
     if let Some(class) = name.strip_prefix("CS").and_then(|class| class.parse::<u8>().ok()) {
-        return (class < 8).then_some(class * 8);
+        return (class < 8).then(|| class * 8);
     }
     if let Some(pair) = name.strip_prefix("AF") {
         let mut digits = pair.bytes().map(|byte| byte.wrapping_sub(b'0'));
         let (class, drop) = (digits.next()?, digits.next()?);
-        return ((1..=4).contains(&class) && (1..=3).contains(&drop)).then_some(class * 8 + drop * 2);
+        return ((1..=4).contains(&class) && (1..=3).contains(&drop)).then(|| class * 8 + drop * 2);
     }
     name.parse().ok().filter(|dscp| *dscp < 64)
 }
@@ -251,6 +251,10 @@ mod tests {
             (json!(64), None),
             (json!("AF51"), None),
             (json!("CS9"), None),
+            // 32 * 8 and 42 * 8 are no numbers of 8 bits.
+            (json!("CS32"), None),
+            (json!("AFZZ"), None),
+            (json!("AF"), None),
             (json!(null), None),
         ] {
             assert_eq!(dscp(&value), number, "{value}");

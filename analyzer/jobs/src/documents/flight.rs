@@ -6,8 +6,11 @@
 //! Source: pytorch/pytorch, `torch/csrc/distributed/c10d/FlightRecorder.hpp` and `FlightRecorderDetail.hpp`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::error::DocumentError;
 use super::json::Loose;
@@ -89,6 +92,27 @@ struct Dump {
     pg_status: BTreeMap<String, Status>,
     #[serde(default)]
     entries: Vec<Entry>,
+}
+
+/// A dump by the names of its fields. Serde also takes a list as the fields in their order, so that any list would be a dump.
+struct DumpFields(Dump);
+
+impl<'de> Deserialize<'de> for DumpFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = DumpFields;
+
+            fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+                text.write_str("named fields")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DumpFields, A::Error> {
+                Dump::deserialize(MapAccessDeserializer::new(map)).map(DumpFields)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -250,14 +274,14 @@ impl RankList {
 pub fn flight_recorder(bytes: &[u8], file: &str) -> Result<FlightRecorder, DocumentError> {
     let dump = if bytes.first() == Some(&0x80) {
         let pickle = Pickle::read(bytes, file)?;
-        Dump::deserialize(pickle.root()).map_err(|error| {
+        DumpFields::deserialize(pickle.root()).map_err(|error| {
             DocumentError::at_byte(file, error.byte, format!("{}; expected {EXPECTED}", error.reason))
         })?
     } else {
-        serde_json::from_slice::<Dump>(bytes)
+        serde_json::from_slice::<DumpFields>(bytes)
             .map_err(|error| DocumentError::of_json(file, 0, &error, EXPECTED))?
     };
-    let mut recorder = dump.recorder();
+    let mut recorder = dump.0.recorder();
     recorder.rank = recorder.rank.or_else(|| rank_of_name(file));
     Ok(recorder)
 }

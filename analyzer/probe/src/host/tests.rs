@@ -71,7 +71,7 @@ fn devices_ports_and_interfaces_are_read() {
         folder.path(),
         "NIC statistics:\n  rx_prio3_pause: 41210\n  rx_prio3_pause_duration: 12034511\n",
     );
-    let mut reader = HostReader::recorded(folder.path(), "a");
+    let mut reader = HostReader::recorded(folder.path(), "a").unwrap();
     let plain = String::new();
     assert_eq!(
         read_all(&mut reader),
@@ -125,7 +125,7 @@ fn global_pause_shows_under_no_name_of_pfc() {
         folder.path(),
         "rx_pause_ctrl_phy: 133704835\nrx_global_pause: 133704872\nrx_global_pause_duration: 9120077311\nrx_global_pause_transition: 66852436\n",
     );
-    let mut reader = HostReader::recorded(folder.path(), "a");
+    let mut reader = HostReader::recorded(folder.path(), "a").unwrap();
     let rows = read_all(&mut reader);
     let value = |counter| rows.iter().find(|row| row.1 == counter).map(|row| row.4);
     assert_eq!(value(Counter::PauseReceivedFrames), Some(133_704_872.0));
@@ -142,7 +142,7 @@ fn a_virtual_function_gets_a_note() {
         "sys/class/infiniband/mlx5_0/device/physfn/vendor",
         "0x15b3\n",
     );
-    let mut reader = HostReader::recorded(folder.path(), "a");
+    let mut reader = HostReader::recorded(folder.path(), "a").unwrap();
     read_all(&mut reader);
     assert_eq!(reader.notes().count(), 1);
     assert!(
@@ -157,8 +157,48 @@ fn a_virtual_function_gets_a_note() {
 #[test]
 fn what_is_gone_is_absent() {
     let folder = host();
-    let mut reader = HostReader::recorded(folder.path(), "a");
+    let mut reader = HostReader::recorded(folder.path(), "a").unwrap();
     assert_eq!(read_all(&mut reader).len(), 3);
     std::fs::remove_dir_all(folder.path().join("sys")).unwrap();
     assert!(read_all(&mut reader).is_empty());
+}
+
+/// A recording whose links lead to files outside, to a FIFO and to a device has none of their numbers, and nothing is waited for.
+#[test]
+fn nothing_outside_of_a_recording_is_read() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    set(folder.path(), "number", "123456\n");
+    set(
+        folder.path(),
+        "outside/ports/1/counters/port_rcv_data",
+        "123456\n",
+    );
+    let host = folder.path().join("host");
+    let counters = host.join("sys/class/infiniband/mlx5_0/ports/1/counters");
+    set(&counters, "port_xmit_data", "1000\n");
+    symlink("port_xmit_data", counters.join("port_xmit_packets")).unwrap();
+    symlink(folder.path().join("number"), counters.join("port_rcv_data")).unwrap();
+    symlink("/dev/zero", counters.join("port_rcv_packets")).unwrap();
+    symlink("../../../../../../../../number", counters.join("port_rcv_errors")).unwrap();
+    let fifo = counters.join("port_xmit_discards");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    symlink(
+        folder.path().join("outside"),
+        host.join("sys/class/infiniband/mlx5_1"),
+    )
+    .unwrap();
+    let mut reader = HostReader::recorded(&host, "a").unwrap();
+    let mut samples = Vec::new();
+    reader.read(Time(0), &mut samples);
+    // Counters of data are in words of four bytes; the link within the folder is followed.
+    let values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
+    assert_eq!(values, [4_000.0, 1_000.0]);
 }

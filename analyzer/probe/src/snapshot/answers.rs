@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
+use roce_files::FileTree;
 use roce_hosts::doctor::{Host, netdev_names};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde_json::{Map, Value, json};
 
 use super::options::SnapshotOptions;
-use super::tree::Tree;
 use crate::dcb::Dcb;
 use crate::discipline;
 use crate::ethtool::Ethtool;
@@ -143,7 +143,7 @@ pub(super) fn add_statistics(host: &Host, into: &mut Host, options: &SnapshotOpt
 fn settings_of_nccl(home: &Path) -> Option<Vec<u8>> {
     let path = home.join(".nccl.conf");
     let below = path.strip_prefix("/").ok()?.to_str()?;
-    Tree::running().ok()?.read(below, MAX_SETTINGS_BYTES).ok()
+    FileTree::running().ok()?.read(below, MAX_SETTINGS_BYTES).ok()
 }
 
 fn clock() -> Value {
@@ -204,7 +204,8 @@ fn environment(process: Option<u32>) -> io::Result<Value> {
         return Ok(interesting(all));
     };
     // A process may make its environment as long as its memory (prctl(2), PR_SET_MM).
-    let bytes = Tree::running()?.read(&format!("proc/{process}/environ"), MAX_ENVIRONMENT_BYTES as u64)?;
+    let bytes =
+        FileTree::running()?.read(&format!("proc/{process}/environ"), MAX_ENVIRONMENT_BYTES as u64)?;
     Ok(variables(&bytes))
 }
 

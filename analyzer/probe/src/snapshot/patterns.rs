@@ -2,9 +2,8 @@
 
 use std::io;
 
+use roce_files::FileTree;
 use roce_hosts::doctor::{Host, LINKS};
-
-use super::tree::Tree;
 
 /// Bytes of one file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -67,12 +66,12 @@ const ADAPTER: &[&str] = &[
 const PROCESS: [&str; 2] = ["limits", "status"];
 
 /// Reads the files of a pattern.
-fn add(tree: &Tree, host: &mut Host, pattern: &str, into: &str) {
+fn add(tree: &FileTree, host: &mut Host, pattern: &str, into: &str) {
     let parts: Vec<&str> = pattern.split('/').collect();
     expand(tree, host, &parts, &mut String::new(), into);
 }
 
-fn expand(tree: &Tree, host: &mut Host, parts: &[&str], at: &mut String, into: &str) {
+fn expand(tree: &FileTree, host: &mut Host, parts: &[&str], at: &mut String, into: &str) {
     let Some((part, rest)) = parts.split_first() else {
         read(tree, host, at, into);
         return;
@@ -96,7 +95,7 @@ fn expand(tree: &Tree, host: &mut Host, parts: &[&str], at: &mut String, into: &
 }
 
 /// Reads a file. What is not there is absent; what cannot be read has its reason.
-fn read(tree: &Tree, host: &mut Host, path: &str, into: &str) {
+fn read(tree: &FileTree, host: &mut Host, path: &str, into: &str) {
     // The last lines of /proc/stat have a number for each interrupt.
     let limit = if matches!(path, "proc/interrupts" | "proc/stat") {
         MAX_INTERRUPTS_BYTES
@@ -192,7 +191,7 @@ fn kernel_arguments(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Reads everything that does not depend on what was found.
-pub(super) fn add_all(tree: &Tree, host: &mut Host, process: Option<u32>) {
+pub(super) fn add_all(tree: &FileTree, host: &mut Host, process: Option<u32>) {
     for pattern in PATTERNS.iter().chain(COUNTERS) {
         add(tree, host, pattern, "");
     }
@@ -238,7 +237,7 @@ pub(super) fn add_all(tree: &Tree, host: &mut Host, process: Option<u32>) {
 }
 
 /// Reads types and interfaces of the addresses that are in use, and forgets the others: an adapter has hundreds of empty ones.
-pub(super) fn add_gids(tree: &Tree, host: &mut Host) {
+pub(super) fn add_gids(tree: &FileTree, host: &mut Host) {
     const EMPTY: &str = "0000:0000:0000:0000:0000:0000:0000:0000";
     let mut used = Host::new(&host.name, host.is_recorded);
     let mut more = Vec::new();
@@ -261,7 +260,7 @@ pub(super) fn add_gids(tree: &Tree, host: &mut Host) {
 }
 
 /// Reads what belongs to network adapters' PCI devices, and the configuration spaces of adapters, GPUs and the bridges above them.
-pub(super) fn add_pci(tree: &Tree, host: &mut Host) {
+pub(super) fn add_pci(tree: &FileTree, host: &mut Host) {
     const DEVICES: &str = "sys/bus/pci/devices";
     let class = |host: &Host, address: &str| -> u32 {
         let text = host
@@ -304,7 +303,7 @@ pub(super) fn add_pci(tree: &Tree, host: &mut Host) {
 }
 
 /// Reads the shape of the PCI tree from the links of its devices.
-pub(super) fn add_links(tree: &Tree, host: &mut Host) {
+pub(super) fn add_links(tree: &FileTree, host: &mut Host) {
     const DEVICES: &str = "sys/bus/pci/devices";
     if host.has(LINKS) {
         return;
@@ -322,7 +321,7 @@ pub(super) fn add_links(tree: &Tree, host: &mut Host) {
 }
 
 /// Reads the counters below `from`.
-pub(super) fn add_later(tree: &Tree, host: &mut Host, from: &str) {
+pub(super) fn add_later(tree: &FileTree, host: &mut Host, from: &str) {
     for pattern in COUNTERS
         .iter()
         .chain(RECORDED.last().filter(|_| !from.is_empty()))

@@ -291,7 +291,7 @@ impl Manifest {
         let failed = || roce_files::Error::io("written", &place.path());
         let text =
             serde_json::to_string_pretty(self).map_err(|error| failed()(std::io::Error::other(error)))?;
-        let mut output = place.begin(Access::Private)?;
+        let mut output = place.begin(true, Access::Private)?;
         writeln!(output, "{}", escape_json(&text)).map_err(|error| failed()(error))?;
         output.finish()
     }

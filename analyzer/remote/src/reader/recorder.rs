@@ -57,7 +57,8 @@ impl Recorder {
         let is_json = text.trim_start().starts_with(['{', '[']);
         let (ending, other) = if is_json { ("json", "txt") } else { ("txt", "json") };
         let kept = without_secrets(text, self.without_serials);
-        let mut out = FilePlace::below(&self.folder, &format!("{name}.{ending}")).begin(Access::Private)?;
+        let mut out =
+            FilePlace::below(&self.folder, &format!("{name}.{ending}")).begin(true, Access::Private)?;
         let path = out.path().to_path_buf();
         out.write_all(kept.as_bytes()).map_err(|source| Error::Io {
             action: "written",

@@ -190,7 +190,7 @@ impl RunRecords {
     /// If it cannot be written.
     pub fn write(&self, record: &RunRecord) -> Result<(), roce_files::Error> {
         let place = roce_files::FilePlace::below(&self.folder, &format!("{}{ENDING}", record.id));
-        let mut output = place.begin(Access::Private)?;
+        let mut output = place.begin(true, Access::Private)?;
         let written = serde_json::to_writer_pretty(&mut output, record).map_err(std::io::Error::from);
         let written = written.and_then(|()| output.flush());
         written.map_err(roce_files::Error::io("written", &place.path()))?;

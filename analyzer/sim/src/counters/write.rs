@@ -77,21 +77,33 @@ impl Counters {
     pub const MOMENTS: [&'static str; 2] = ["before", "after"];
 
     /// Writes `samples.jsonl`, `neighbors.json`, `fabric.toml` and, for each switch, `SWITCH/before` and `SWITCH/after` into a folder,
-    /// which is made if it is not there. Files that are there already are replaced.
+    /// which is made if it is not there. Files that are there already are replaced where `overwrite` is set.
     ///
     /// # Errors
-    /// When a file cannot be written.
-    pub fn write(&self, dir: &Path, truth: &Truth) -> Result<(), Error> {
+    /// When a file is there and `overwrite` is not set, or cannot be written.
+    pub fn write(&self, dir: &Path, truth: &Truth, overwrite: bool) -> Result<(), Error> {
         let folder = Directory::named(dir, Access::Umask)?;
-        self.write_rows(&FilePlace::below(&folder, Self::SAMPLES), Self::SAMPLES)?;
-        write_text(&folder, Self::INVENTORY, &self.inventory(truth))?;
-        write_text(&folder, Self::NEIGHBORS, &format!("{:#}\n", self.neighbors()))?;
+        for name in [Self::SAMPLES, Self::INVENTORY, Self::NEIGHBORS] {
+            FilePlace::below(&folder, name).refuse_taken(overwrite)?;
+        }
+        self.write_rows(
+            &FilePlace::below(&folder, Self::SAMPLES),
+            Self::SAMPLES,
+            overwrite,
+        )?;
+        write_text(&folder, Self::INVENTORY, &self.inventory(truth), overwrite)?;
+        write_text(
+            &folder,
+            Self::NEIGHBORS,
+            &format!("{:#}\n", self.neighbors()),
+            overwrite,
+        )?;
         let moments = [self.readings.first(), self.readings.last()];
         for node in self.switches() {
             let own = folder.below(node, Access::Umask)?;
             for (name, reading) in Self::MOMENTS.iter().zip(moments) {
                 if let Some(reading) = reading {
-                    self.record(&own.below(name, Access::Umask)?, node, reading)?;
+                    self.record(&own.below(name, Access::Umask)?, node, reading, overwrite)?;
                 }
             }
         }
@@ -102,12 +114,12 @@ impl Counters {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_samples(&self, path: &Path) -> Result<(), Error> {
-        self.write_rows(&FilePlace::named(path)?, &path.display().to_string())
+    pub fn write_samples(&self, path: &Path, overwrite: bool) -> Result<(), Error> {
+        self.write_rows(&FilePlace::named(path)?, &path.display().to_string(), overwrite)
     }
 
-    fn write_rows(&self, place: &FilePlace, name: &str) -> Result<(), Error> {
-        let mut output = place.begin(Access::Umask)?;
+    fn write_rows(&self, place: &FilePlace, name: &str, overwrite: bool) -> Result<(), Error> {
+        let mut output = place.begin(overwrite, Access::Umask)?;
         let failed = |source: std::io::Error| Error::Write {
             file: name.to_owned(),
             source,
@@ -148,16 +160,22 @@ impl Counters {
         names
     }
 
-    fn record(&self, folder: &Directory, node: &str, reading: &PortReading) -> Result<(), Error> {
+    fn record(
+        &self,
+        folder: &Directory,
+        node: &str,
+        reading: &PortReading,
+        overwrite: bool,
+    ) -> Result<(), Error> {
         for (command, text) in sonic::dump(node, &self.ports, reading) {
-            write_text(folder, &file_name(command, &text), &text)?;
+            write_text(folder, &file_name(command, &text), &text, overwrite)?;
         }
         Ok(())
     }
 }
 
-fn write_text(folder: &Directory, name: &str, text: &str) -> Result<(), Error> {
-    let mut output = FilePlace::below(folder, name).begin(Access::Umask)?;
+fn write_text(folder: &Directory, name: &str, text: &str, overwrite: bool) -> Result<(), Error> {
+    let mut output = FilePlace::below(folder, name).begin(overwrite, Access::Umask)?;
     output.write_all(text.as_bytes()).map_err(|source| Error::Write {
         file: name.to_owned(),
         source,

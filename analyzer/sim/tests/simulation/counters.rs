@@ -265,7 +265,7 @@ fn too_many_readings_are_refused() {
 fn a_folder_has_rows_neighbors_and_recorded_switches() {
     let (truth, counters) = counted(DRAINED);
     let folder = std::env::temp_dir().join(format!("roce-sim-counters-{}", std::process::id()));
-    counters.write(&folder, &truth).unwrap();
+    counters.write(&folder, &truth, false).unwrap();
     let text = std::fs::read_to_string(folder.join(Counters::SAMPLES)).unwrap();
     assert_eq!(text.lines().count(), counters.rows().count());
     let last = Last::new(&counters);

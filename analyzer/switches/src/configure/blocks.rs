@@ -143,11 +143,11 @@ fn dscp(word: &str) -> Option<u8> {
         .strip_prefix("cs")
         .and_then(|class| class.parse::<u8>().ok())
     {
-        return (class < 8).then_some(class * 8);
+        return (class < 8).then(|| class * 8);
     }
     if let Some([class, drop]) = lower.strip_prefix("af").map(str::as_bytes) {
         let (class, drop) = (class.wrapping_sub(b'0'), drop.wrapping_sub(b'0'));
-        return ((1..=4).contains(&class) && (1..=3).contains(&drop)).then_some(class * 8 + drop * 2);
+        return ((1..=4).contains(&class) && (1..=3).contains(&drop)).then(|| class * 8 + drop * 2);
     }
     lower.parse().ok().filter(|dscp| *dscp < 64)
 }

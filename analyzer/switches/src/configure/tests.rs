@@ -586,3 +586,9 @@ proptest! {
         prop_assert!(check_eos(&cluster, &settings, cut, &[]).is_ok() || !cut.contains("interface Ethernet1"));
     }
 }
+
+#[test]
+fn names_of_dscps_beyond_the_standards_are_none() {
+    // RFC 2474 has CS0 to CS7, RFC 2597 AF11 to AF43; 32 * 8 and 42 * 8 are no numbers of 8 bits.
+    assert_eq!(super::blocks::dscps("cs7 af43 cs8 cs32 cs255 afzz af3"), [56, 38]);
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use roce_model::RunSummary;
 
 use super::flows::Flows;
-use super::link_ends::LinkEnds;
+use super::link_ends::PauseSenders;
 use super::net::Net;
 use super::readings::{Key, Quantity, Readings};
 use super::receivers::Receivers;
@@ -20,7 +20,7 @@ pub(super) struct KnownFacts<'a> {
     pub(super) run: &'a RunSummary,
     pub(super) directory: &'a Directory,
     pub(super) episodes: &'a [Episode],
-    pub(super) links: &'a LinkEnds,
+    pub(super) links: PauseSenders<'a>,
     pub(super) receivers: &'a Receivers,
     pub(super) readings: &'a Readings,
     pub(super) flows: &'a Flows,

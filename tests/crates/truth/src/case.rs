@@ -57,14 +57,17 @@ impl Case {
         let scenario = family.scenario(seed);
         let parsed = Scenario::parse(&scenario.toml)?;
         let path = folder.join(format!("{}-{seed}.pcapng", family.name));
-        let plan = OutputPlan::Files { path };
+        let plan = OutputPlan::Files {
+            path,
+            overwrite: true,
+        };
         let mut arguments: Vec<OsString> = ["--format", "none", "--threads", "1"].map(OsString::from).into();
         let mut truth = if scenario.counters {
             // Sixteen readings: some happen between two, as with any counter.
             let every = Picos(parsed.duration.0 / READINGS);
             let (truth, counters) = simulate_with_counters(&parsed, &plan, every)?;
             let place = folder.join(format!("{}-{seed}-counters", family.name));
-            counters.write(&place, &truth)?;
+            counters.write(&place, &truth, true)?;
             arguments.push("--samples".into());
             arguments.push(place.join(Counters::SAMPLES).into());
             arguments.push("--inventory".into());

@@ -170,3 +170,29 @@ fn processes_are_bounded() {
     assert_eq!(found.frames[65_534].process, 65_535);
     assert_eq!(found.frames[65_535].process, 0);
 }
+
+/// A process whose block is repeated, by each of two programs and in each of two sections, is one process.
+#[test]
+fn a_repeated_process_is_kept_once() {
+    let order = ByteOrder::Little;
+    let mut writer = writer(order);
+    let name = vec![b'A'; 60_000];
+    for _ in 0..2 {
+        writer.interface(&InterfaceOptions::default()).unwrap();
+        for _ in 0..1_000 {
+            let body = [&order.u32(7)[..], &options(order, &[(2, &name)])].concat();
+            writer.block(0x8000_0001, &body).unwrap();
+            writer.block(0x0bad, &entry(order, 3, 7, &[(2, &name)])).unwrap();
+        }
+        writer
+            .block(6, &frame(order, 1, &[(0x8001, &order.u32(999))]))
+            .unwrap();
+        writer.block(6, &frame(order, 1, &[(8, &order.u32(7))])).unwrap();
+        writer.section(order).unwrap();
+    }
+    let file = writer.finish().unwrap();
+    let found = walk(&file);
+    assert_eq!(found.processes.len(), 1);
+    assert_eq!(found.processes[0].name.as_ref().map(String::capacity), Some(15));
+    assert_eq!(owners(&file), vec![Some(owner(7, "AAAAAAAAAAAAAAA")); 4]);
+}

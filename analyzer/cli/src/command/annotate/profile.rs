@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use roce_files::{Access, Directory, FilePlace};
 
 /// Names and contents of the files.
@@ -18,16 +17,11 @@ const FILES: [(&str, &str); 5] = [
 /// Writes the profile into a folder, which is made where there is none. Returns the paths.
 pub(super) fn write(path: &Path, overwrite: bool) -> anyhow::Result<Vec<PathBuf>> {
     let folder = Directory::named(path, Access::Umask)?;
-    if let Some((name, _)) = FILES.iter().find(|(name, _)| folder.has(name))
-        && !overwrite
-    {
-        bail!(
-            "{}: it exists already\nhint: --overwrite replaces it",
-            folder.path_of(name).display()
-        );
+    for (name, _) in FILES {
+        FilePlace::below(&folder, name).refuse_taken(overwrite)?;
     }
     for (name, text) in FILES {
-        let mut file = FilePlace::below(&folder, name).begin(Access::Umask)?;
+        let mut file = FilePlace::below(&folder, name).begin(overwrite, Access::Umask)?;
         file.write_all(text.as_bytes())?;
         file.finish()?;
     }

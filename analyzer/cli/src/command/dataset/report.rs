@@ -15,7 +15,6 @@ use crate::command::duckdb::DuckDb;
 use crate::command::query::questions::ALL;
 use crate::command::query::{Answer, DatasetSource, OTHERS};
 use crate::output::messages;
-use crate::output::taken::refuse_taken;
 use page::Page;
 use runs::Runs;
 use sections::SECTIONS;
@@ -52,7 +51,7 @@ pub(super) struct Report {
 /// Writes the page.
 pub(super) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let place = FilePlace::named(&arguments.output)?;
-    refuse_taken(&place, arguments.overwrite)?;
+    place.refuse_taken(arguments.overwrite)?;
     let source = &arguments.source;
     let asked = source.open()?;
     let program = DuckDb::find(None, OTHERS)?;
@@ -80,7 +79,7 @@ pub(super) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
         runs: &runs,
     }
     .text();
-    let mut output = place.begin(Access::Umask)?;
+    let mut output = place.begin(arguments.overwrite, Access::Umask)?;
     output.write_all(text.as_bytes())?;
     output.finish()?;
     messages::wrote(&arguments.output.display().to_string());

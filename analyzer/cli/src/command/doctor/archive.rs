@@ -51,8 +51,8 @@ fn write_to<W: Write>(host: &Host, out: W) -> anyhow::Result<W> {
 }
 
 /// Writes a recording to a file.
-pub(super) fn write(host: &Host, path: &Path) -> anyhow::Result<()> {
-    let output = FilePlace::named(path)?.begin(Access::Private)?;
+pub(super) fn write(host: &Host, place: &FilePlace, overwrite: bool) -> anyhow::Result<()> {
+    let output = place.begin(overwrite, Access::Private)?;
     write_to(host, output)?.finish()?;
     Ok(())
 }

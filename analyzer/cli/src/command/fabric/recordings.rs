@@ -121,7 +121,7 @@ fn is_host(folder: &Path) -> bool {
 fn recording(path: &Path, inventory: &Inventory) -> anyhow::Result<DeviceRecording> {
     let mut samples = Vec::new();
     if is_host(path) {
-        let mut reader = HostReader::recorded(path, "");
+        let mut reader = HostReader::recorded(path, "").with_context(|| path.display().to_string())?;
         reader.read(Time(0), &mut samples);
         return Ok(DeviceRecording::Host(samples, reader.start()));
     }
@@ -129,7 +129,7 @@ fn recording(path: &Path, inventory: &Inventory) -> anyhow::Result<DeviceRecordi
     let target = of_recording(path, inventory);
     if target.is_err() && path.is_file() {
         let text = roce_files::read_text(path, MAX_TEXT_BYTES)?;
-        let mut reader = HostReader::recorded(Path::new("/nonexistent"), "");
+        let mut reader = HostReader::of_texts();
         if reader.read_text(Time(0), &text, &interface_of(path), &mut samples) {
             return Ok(DeviceRecording::Host(samples, SystemStart::default()));
         }

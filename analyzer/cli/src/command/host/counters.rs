@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use roce_model::{Columns, Sample, SampleColumns, SampleSeries, Span, SystemStart, Time};
 use roce_pipeline::time_of_day;
@@ -311,7 +311,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
     let node = folders.first().and_then(|folder| folder.file_name());
     let node = node.unwrap_or_default().to_string_lossy().into_owned();
     // A host whose texts were saved is not named by the first file.
-    let mut texts = HostReader::recorded(Path::new("/nonexistent"), "");
+    let mut texts = HostReader::of_texts();
     for folder in folders {
         if folder.is_file() {
             let text = roce_files::read_text(folder, MAX_TEXT_BYTES)?;
@@ -345,7 +345,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
                 folder.display()
             );
         }
-        let mut reader = HostReader::recorded(folder, &node);
+        let mut reader = HostReader::recorded(folder, &node).with_context(|| folder.display().to_string())?;
         // Nobody says when the recordings were made: there are changes, and no rates.
         readings.read(&mut reader, Time(0), None)?;
         readings.judge(&HostLinks(&reader));

@@ -45,6 +45,10 @@ pub(super) struct Files {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
+    /// Replace existing files
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+
     /// The dashboard: cluster, host, switch, chain or capacity
     #[arg(long, value_name = "NAME")]
     dashboard: Option<String>,
@@ -83,8 +87,11 @@ pub(super) fn files(arguments: &Files) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let place = Directory::named(folder, Access::Umask)?;
+    for (name, _) in &files {
+        FilePlace::below(&place, name).refuse_taken(arguments.overwrite)?;
+    }
     for (name, text) in files {
-        let mut out = FilePlace::below(&place, &name).begin(Access::Umask)?;
+        let mut out = FilePlace::below(&place, &name).begin(arguments.overwrite, Access::Umask)?;
         out.write_all(text.as_bytes())?;
         out.finish()?;
     }

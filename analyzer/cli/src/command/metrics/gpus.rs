@@ -1,10 +1,11 @@
 //! GPUs as metrics: of the tool that knows them, or of a text that another program writes.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use roce_capture::{Sysfs, SystemFiles as _};
 use roce_hosts::gpu::{Gpus, gpus};
 use roce_metrics::{Exposition, GPU_INFO, GPU_LOST, Label};
 use roce_model::{Counter, Sample, Time};
@@ -152,8 +153,7 @@ fn describe(found: &Gpus, into: &mut Exposition) {
 
 /// The NUMA node of a PCI device; `None` where the host does not know one (-1).
 fn numa_node(address: &str) -> Option<String> {
-    let path = Path::new("/sys/bus/pci/devices").join(address).join("numa_node");
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = Sysfs::running().content(&format!("bus/pci/devices/{address}/numa_node"))?;
     let node = text.trim();
     node.parse::<u32>().is_ok().then(|| node.to_owned())
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
+use roce_capture::{Sysfs, SystemFiles as _};
 use roce_hosts::doctor::{Host, path_mtu};
 use roce_hosts::hca::{Hcas, given, hcas};
 use roce_metrics::{
@@ -41,8 +42,10 @@ pub(super) struct HostArguments {
 /// Reads the host.
 pub(super) struct HostMetrics {
     reader: HostReader,
-    /// The folder that describes devices: `/sys`.
-    sysfs: PathBuf,
+    /// Files that describe devices.
+    sysfs: Sysfs,
+    /// Path of the folder of RDMA devices, for remarks.
+    devices: String,
     /// Highest rates of interfaces in bit/s. They are found at the start: drivers answer through sockets.
     most: HashMap<String, u64>,
     /// Devices that the environment gives to this container, which does not change while it runs; none outside of one.
@@ -67,15 +70,17 @@ impl HostMetrics {
                     folder.display()
                 );
             }
+            let failed = || folder.display().to_string();
             let host = recorded_snapshot(folder, "host").ok();
             return Ok(Self {
-                reader: HostReader::recorded(folder, &folder.to_string_lossy()),
-                sysfs: folder.join("sys"),
+                reader: HostReader::recorded(folder, &folder.to_string_lossy()).with_context(failed)?,
+                sysfs: Sysfs::recorded(folder).with_context(failed)?,
+                devices: folder.join("sys/class/infiniband").display().to_string(),
                 most: HashMap::new(),
                 allocated: host.as_ref().and_then(allocated),
             });
         }
-        let sysfs = PathBuf::from("/sys");
+        let sysfs = Sysfs::running();
         let devices = roce_capture::devices(&sysfs).rdma;
         let ports = devices.iter().flat_map(|device| &device.ports);
         let interfaces = ports.flat_map(RdmaPort::interfaces);
@@ -93,6 +98,7 @@ impl HostMetrics {
             allocated: host.flatten().as_ref().and_then(allocated),
             reader: HostReader::new(&arguments.interface),
             sysfs,
+            devices: "/sys/class/infiniband".to_owned(),
         })
     }
 
@@ -100,10 +106,9 @@ impl HostMetrics {
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.reader.notes().map(str::to_owned).collect();
         if roce_capture::rdma_devices(&self.sysfs).is_empty() {
-            let folder = self.sysfs.join("class/infiniband");
             remarks.push(format!(
                 "there is no RDMA device in {}: `roce-analyze doctor --only rdma` says what is missing; --interface NAME reads another interface",
-                folder.display()
+                self.devices
             ));
         }
         for (source, reason, count) in self.reader.errors() {
@@ -185,8 +190,7 @@ impl HostMetrics {
         if let Some(most) = most {
             into.own(PORT_MAX_RATE, &own, value_of(*most) / 8.0);
         }
-        let mtu = self.sysfs.join("class/net").join(netdev).join("mtu");
-        let mtu = std::fs::read_to_string(mtu).ok();
+        let mtu = self.sysfs.content(&format!("class/net/{netdev}/mtu"));
         let mtu = mtu.and_then(|text| text.trim().parse().ok());
         if let Some(mtu) = mtu.and_then(path_mtu).filter(|_| !netdev.is_empty()) {
             into.own(PORT_MTU, &own, f64::from(mtu));

@@ -40,7 +40,7 @@ impl RunFolder {
     /// Writes a file.
     pub(super) fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let place = FilePlace::below(&self.folder, name);
-        let mut output = place.begin(Access::Umask)?;
+        let mut output = place.begin(false, Access::Umask)?;
         let written = output.write_all(text.as_bytes());
         written.map_err(roce_files::Error::io("written", &place.path()))?;
         Ok(output.finish()?)

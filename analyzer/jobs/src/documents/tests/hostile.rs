@@ -143,3 +143,19 @@ proptest! {
         read_all(&bytes[..end]);
     }
 }
+
+#[test]
+fn a_list_is_no_dump() {
+    // `[1]`, `[[]]` and `["x"]` as pickles of protocol 4 (PEP 3154), and as JSON.
+    for body in [&b"]K\x01a."[..], b"]]a.", b"]\x8c\x01xa."] {
+        let pickle = [b"\x80\x04", body].concat();
+        let error = flight_recorder(&pickle, "nccl_trace_rank_0").unwrap_err();
+        assert!(error.to_string().contains("expected a dump"), "{error}");
+    }
+    for json in ["[1]", "[[]]", "[\"x\", 0]"] {
+        assert!(
+            flight_recorder(json.as_bytes(), "nccl_trace_rank_0").is_err(),
+            "{json}"
+        );
+    }
+}

@@ -131,7 +131,7 @@ impl Runs {
             anyhow::bail!("its page is larger than {} MiB", MAX_PAGE >> 20);
         }
         let folder = Directory::named(&self.folder, Access::Umask)?;
-        let mut output = FilePlace::below(&folder, &file(id)).begin(Access::Umask)?;
+        let mut output = FilePlace::below(&folder, &file(id)).begin(false, Access::Umask)?;
         output.write_all(&ended.output)?;
         output.finish()?;
         folder.keep();

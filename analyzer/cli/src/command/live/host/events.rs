@@ -1,7 +1,6 @@
 //! The host's events, read as they come, and samples of its counters, read each interval: notes of the stream.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,8 +23,6 @@ const MAX_DISTANCE: u64 = 20_000;
 
 /// Addresses of a device are read again after this time, when it gets a queue pair for datagrams.
 const ADDRESSES_AGE: Duration = Duration::from_secs(1);
-/// Folder in which the system describes its devices.
-const SYSFS: &str = "/sys";
 
 /// Longest time from the kernel's stamp of an event until it can be read, in ns; with room for a busy
 /// processor.
@@ -239,7 +236,7 @@ impl Addresses {
                 .or_insert_with(|| (Instant::now(), Vec::new())),
         };
         *read = Instant::now();
-        let now = roce_capture::addresses(Path::new(SYSFS), device);
+        let now = roce_capture::addresses(&roce_capture::Sysfs::running(), device);
         let new: Vec<Address> = now
             .into_iter()
             .filter(|address| !known.contains(address))

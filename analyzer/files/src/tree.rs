@@ -1,39 +1,48 @@
 //! A tree of files: the running system's, or a recorded folder that nothing leads out of.
 
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
 /// Names in one folder, at most; further ones are left out.
 const MAX_NAMES: usize = 8192;
 
-/// A tree of files.
-pub(super) struct Tree {
+/// A tree of files. Paths begin below its root, without a slash. Only regular files are read, and never more bytes than stated.
+#[derive(Debug)]
+pub struct FileTree {
     root: OwnedFd,
     is_running: bool,
 }
 
+/// The handle of the root is only looked up from, which Landlock allows of every folder.
+const ROOT: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-impl Tree {
-    /// The running system's.
-    pub(super) fn running() -> io::Result<Self> {
+impl FileTree {
+    /// The running system's, whose links are the kernel's.
+    ///
+    /// # Errors
+    /// When its root cannot be opened.
+    pub fn running() -> io::Result<Self> {
         Ok(Self {
-            root: openat(CWD, "/", FLAGS | OFlags::DIRECTORY, Mode::empty())?,
+            root: openat(CWD, "/", ROOT, Mode::empty())?,
             is_running: true,
         })
     }
 
-    /// A recorded one.
-    pub(super) fn folder(root: &Path) -> io::Result<Self> {
+    /// A recorded one, which nothing leads out of.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened.
+    pub fn recorded(root: &Path) -> io::Result<Self> {
         Ok(Self {
-            root: openat(CWD, root, FLAGS | OFlags::DIRECTORY, Mode::empty())?,
+            root: openat(CWD, root, ROOT, Mode::empty())?,
             is_running: false,
         })
     }
@@ -69,8 +78,11 @@ impl Tree {
         Ok(at)
     }
 
-    /// The names in a folder.
-    pub(super) fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+    /// The names in a folder, in order; at most 8,192 of them.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn names(&self, folder: &str) -> io::Result<Vec<String>> {
         let handle = self.open(folder, OFlags::DIRECTORY)?;
         let mut names = Vec::new();
         for entry in Dir::read_from(&handle)?.take(MAX_NAMES + 2) {
@@ -87,7 +99,10 @@ impl Tree {
     }
 
     /// The bytes of a regular file, at most `limit` of them.
-    pub(super) fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no regular file.
+    pub fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
         let handle = self.open(path, OFlags::empty())?;
         if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
             return Err(io::Error::other("not a regular file"));
@@ -102,13 +117,26 @@ impl Tree {
         }
     }
 
+    /// The text of a regular file, at most `limit` bytes of it.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no regular file, or no UTF-8.
+    pub fn text(&self, path: &str, limit: u64) -> io::Result<String> {
+        String::from_utf8(self.read(path, limit)?).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// True if a folder is there.
+    pub fn is_folder(&self, path: &str) -> bool {
+        self.open(path, OFlags::DIRECTORY).is_ok()
+    }
+
     /// True if a path is there.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub fn has(&self, path: &str) -> bool {
         self.open(path, OFlags::empty()).is_ok()
     }
 
     /// The target of a link in a folder.
-    pub(super) fn link(&self, folder: &str, name: &str) -> Option<String> {
+    pub fn link(&self, folder: &str, name: &str) -> Option<String> {
         let folder = self.open(folder, OFlags::DIRECTORY).ok()?;
         let target = readlinkat(&folder, name, Vec::new()).ok()?;
         target.into_string().ok()
@@ -134,7 +162,7 @@ mod tests {
         symlink("../../secret", root.join("sys/relative")).unwrap();
         symlink("real", root.join("sys/folder")).unwrap();
         symlink("/proc/self/root/etc", root.join("sys/magic")).unwrap();
-        let tree = Tree::folder(&root).unwrap();
+        let tree = FileTree::recorded(&root).unwrap();
         for path in [
             "sys/absolute",
             "sys/relative",
@@ -159,7 +187,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let tree = Tree::folder(folder.path()).unwrap();
+        let tree = FileTree::recorded(folder.path()).unwrap();
         assert!(tree.read("fifo", 10).is_err());
     }
 }
