@@ -240,7 +240,7 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     (!is_success && (is_sure || !says_nothing)).then_some(found)
 }
 
-/// What a line says, without the time before it and without glyphs that are no text, cut to [`MAX_SAID`] glyphs.
+/// The words of a line, without the time before it and without glyphs that are no text, cut to [`MAX_SAID`] glyphs.
 fn quoted(line: &str) -> String {
     let mut text = line.trim();
     // `[ 1234.5]` of the kernel, `[1700000000.123456]` and `[node:1:0]` of UCX.
@@ -539,6 +539,9 @@ impl ErrorReport {
             .or(other.symptom)
             .or(self.symptom)
             .filter(|_| self.status.is_none());
+        // The words are those of a line whose symptom needs them.
+        let needs_words = self.symptom.is_some_and(Symptom::needs_words);
+        self.said = self.said.take().or(other.said).filter(|_| needs_words);
         self.vendor_error = self.vendor_error.or(other.vendor_error);
         self.queue_pair = self.queue_pair.or(other.queue_pair);
         self.remote_queue_pair = self.remote_queue_pair.or(other.remote_queue_pair);

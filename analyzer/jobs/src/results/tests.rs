@@ -343,6 +343,14 @@ fn an_error_without_a_meaning_of_its_own_is_quoted() {
         "{text}"
     );
     assert!(!text.contains("1000.1"), "{text}");
+    // A line behind it says what it is (MPICH, src/mpid/ch4/netmod/ofi/ofi_init.c): the first one is not quoted.
+    let found = results(
+        "Abort(1091215) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Init: Other MPI error, error stack:\n\
+         MPIDI_OFI_mpi_init_hook(1209): OFI addrinfo() failed (ofi_init.c:1209:MPIDI_OFI_mpi_init_hook:No data available)\n",
+        None,
+    );
+    let text = &found.remarks[0].text;
+    assert!(text.starts_with("no provider: libfabric"), "{text}");
 }
 
 #[test]
