@@ -179,6 +179,14 @@ fn resolve(
     {
         device = host.text(&format!("sys/class/infiniband_verbs/{node}/ibdev"));
     }
+    // `ethtool -i` and `ibdev2netdev -v` of a text say the address of a device alone.
+    if device.is_none() {
+        let names = host.names("sys/class/infiniband").into_iter();
+        device = names.into_iter().find(|name| {
+            let uevent = format!("sys/class/infiniband/{name}/device/uevent");
+            host.field(&uevent, "PCI_SLOT_NAME").as_deref() == Some(address)
+        });
+    }
     let stated = of_info("rdma_dev");
     if let (Some(device), Some(stated)) = (&device, &stated)
         && device != stated

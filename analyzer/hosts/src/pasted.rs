@@ -2,7 +2,7 @@
 //!
 //! Each output becomes the files and answers of a [`Host`] that say the same. What the text does not have is not known.
 //! Read are `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`, `lspci -vv`, `mlnx_qos`, `dcb pfc` and `dcb app`, `lldptool -V PFC`, `ethtool` (its
-//! settings, `-a`, `-i`, `-S`, `--show-fec`), `ip link`, `ulimit`, `cma_roce_tos`, `cat` of files behind a prompt, variables of NCCL and UCX, and files behind their paths.
+//! settings, `-a`, `-i`, `-S`, `--show-fec`), `ip link`, `ip addr`, `sysctl`, `ulimit`, `cma_roce_tos`, `cat` of files behind a prompt, variables of NCCL and UCX, and files behind their paths.
 
 mod files;
 mod pci;

@@ -18,8 +18,10 @@
 //! - PyTorch: `ProcessGroupNCCL.cpp`; Gloo: `gloo/transport/ibverbs/pair.cc`; Lustre: `lnet/klnds/o2iblnd`; Ceph: `src/msg/async/rdma`.
 
 mod fields;
+mod marks;
 mod program;
 mod reader;
+mod recognition;
 mod report;
 mod status;
 mod symptom;

@@ -41,7 +41,7 @@ const OTHER: PastedDevice = PastedDevice::Switch(SwitchKind::Other);
 const ESXI: PastedDevice = PastedDevice::Hypervisor;
 
 /// The commands whose answers are known by their content. `{}` is the adapter, or the port.
-const MARKS: [Mark; 71] = [
+const MARKS: [Mark; 72] = [
     // Ports of Cumulus have the names of Linux, and statistics of switchd.
     (CUMULUS, "ethtool -S {}", &["NIC statistics:", "HwIf"]),
     (
@@ -65,7 +65,7 @@ const MARKS: [Mark; 71] = [
     (
         CUMULUS,
         "nv show interface {} link stats",
-        &["carrier-transitions", "in-pkts"],
+        &["\ncarrier-transitions ", "in-pkts"],
     ),
     (NEXUS, "show queuing interface", &["Queuing for Ethernet"]),
     (
@@ -112,6 +112,7 @@ const MARKS: [Mark; 71] = [
     (NEXUS, "show version", &["Cisco Nexus Operating System"]),
     (SONIC, "show pfc counters", &["Port Rx", "PFC0"]),
     (SONIC, "show pfc counters", &["Port Tx", "PFC0"]),
+    (SONIC, "show pfc priority", &["Interface", "Lossless priorities"]),
     (SONIC, "show queue wredcounters", &["WredDrp/pkts"]),
     (SONIC, "show queue counters", &["TxQ", "Counter/pkts", "Ethernet"]),
     (SONIC, "pfcwd show stats", &["STORM DETECTED/RESTORED"]),
@@ -455,6 +456,15 @@ mod tests {
             "{:?}",
             names(&found)
         );
+    }
+
+    /// After openconfig-interfaces.yang, and NVUE's `nv show interface PORT link stats`.
+    #[test]
+    fn carrier_transitions_are_of_openconfig_and_of_cumulus() {
+        let tree = r#"{"openconfig-interfaces:interfaces": {"interface": [{"name": "Ethernet8", "state": {"counters": {"in-pkts": "7", "carrier-transitions": "2"}}}]}}"#;
+        assert_eq!(pasted(tree, "x").unwrap().device, OTHER);
+        let table = "                     operational  applied\n-------------------  -----------  -------\ncarrier-transitions  6\nin-bytes             4.37 MB\nin-pkts              50\n";
+        assert_eq!(pasted(table, "swp3").unwrap().device, CUMULUS);
     }
 
     #[test]

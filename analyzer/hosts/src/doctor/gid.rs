@@ -428,10 +428,17 @@ pub(crate) fn subnet(address: IpAddr) -> String {
 
 fn rails(facts: &Facts<'_>) -> Vec<Outcome> {
     let mut of_subnets: Vec<(String, String)> = Vec::new();
-    for (_, port) in facts.ports().filter(|(_, port)| port.is_active()) {
+    for (device, port) in facts.ports().filter(|(_, port)| port.is_active()) {
         let address = port.best_gid().and_then(PortGid::routable);
         if let (Some(address @ IpAddr::V4(_)), Some(interface)) = (address, port.interfaces.first()) {
             of_subnets.push((subnet(address), interface.clone()));
+        } else if facts.host.is_partial {
+            // `ip addr` of a text.
+            for interface in facts.host.names(&format!("{}/device/net", device.path)) {
+                let answer = facts.host.json(&format!("answers/subnet.{interface}.json")).ok();
+                let net = answer.and_then(|answer| Some(answer.get("subnet")?.as_str()?.to_owned()));
+                of_subnets.extend(net.map(|net| (net, interface)));
+            }
         }
     }
     let shared = of_subnets.iter().filter(|(net, name)| {
@@ -451,9 +458,15 @@ fn rails(facts: &Facts<'_>) -> Vec<Outcome> {
                 let all: u32 = facts.host.number(&of(key, "all"))?;
                 Ok(own.max(all))
             };
-            let (ignore, filter) = (value("arp_ignore")?, value("rp_filter")?);
-            let seen = format!("arp_ignore {ignore}, rp_filter {filter}");
-            Ok(if ignore == 0 || filter == 1 {
+            let ignore = value("arp_ignore")?;
+            // A text with ARP's settings alone says enough where they are wrong.
+            let filter = match value("rp_filter") {
+                Err(_) if facts.host.is_partial && ignore == 0 => None,
+                filter => Some(filter?),
+            };
+            let filter_text = filter.map_or("not known".to_owned(), |filter| filter.to_string());
+            let seen = format!("arp_ignore {ignore}, rp_filter {filter_text}");
+            Ok(if ignore == 0 || filter == Some(1) {
                 Outcome::warning(
                     *name,
                     format!("{name} shares its subnet with another RDMA interface, and answers for its addresses"),

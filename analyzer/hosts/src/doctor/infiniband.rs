@@ -104,7 +104,14 @@ fn port(facts: &Facts<'_>) -> Vec<Outcome> {
         |(_, port)| {
             let name = &port.object;
             let physical = format!("{}/phys_state", port.path);
-            let text = facts.host.need(&physical)?;
+            // A port leaves DOWN only with its link up (IBTA volume 1, 7.2.7): `ibv_devinfo` without `-v` has no physical state.
+            let has_link = facts.host.is_partial && !facts.host.has(&physical);
+            let has_link = has_link && matches!(port.state.as_deref(), Some("INIT" | "ARMED" | "ACTIVE"));
+            let text = if has_link {
+                "LinkUp".to_owned()
+            } else {
+                facts.host.need(&physical)?
+            };
             let link = word(&text);
             if link != "LinkUp" {
                 let said = format!("{name}: the link is {link}: no cable, or nobody at its other end");
@@ -126,7 +133,9 @@ fn port(facts: &Facts<'_>) -> Vec<Outcome> {
                 .ok_or_else(|| odd(&state_path, &state_text))?;
             let own = lid(facts, &format!("{}/lid", port.path));
             let manager = lid(facts, &format!("{}/sm_lid", port.path));
-            let has_none = |lid: &Result<u32, Unknown>| lid.as_ref().is_ok_and(|lid| *lid == 0);
+            // 0xffff is the permissive LID, of no port (IBTA volume 1, 4.1.3).
+            let has_none =
+                |lid: &Result<u32, Unknown>| lid.as_ref().is_ok_and(|lid| [0, 0xffff].contains(lid));
             let shown = |lid: &Result<u32, Unknown>| {
                 lid.as_ref()
                     .map_or("not known".to_owned(), |lid| format!("{lid:#x}"))

@@ -84,9 +84,17 @@ fn most_speed(facts: &Facts<'_>, interface: &str) -> Option<u64> {
 }
 
 fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
+    // A text has the modes of an interface without the PCI address of its device.
+    let has_modes = |device: &RdmaDevice| {
+        let mut names = facts
+            .host
+            .names(&format!("sys/class/infiniband/{}/device/net", device.name))
+            .into_iter();
+        facts.host.is_partial && names.any(|name| most_speed(facts, &name).is_some())
+    };
     let hardware = facts
         .ports()
-        .filter(|(device, port)| device.pci.is_some() && port.is_active());
+        .filter(|(device, port)| (device.pci.is_some() || has_modes(device)) && port.is_active());
     let all: Vec<(&RdmaDevice, &RdmaPort)> = hardware.collect();
     let fastest_of = |board: &Option<String>| {
         let alike = all
@@ -240,31 +248,52 @@ fn fec(facts: &Facts<'_>) -> Vec<Outcome> {
             let answer = facts.host.json(&path)?;
             let active = answer.get("active").and_then(serde_json::Value::as_str);
             let active = active.ok_or_else(|| odd(&path, &answer.to_string()))?;
-            let ports = facts.ports().map(|(_, port)| port);
-            let port = ports
-                .into_iter()
-                .find(|port| port.interfaces.contains(&netdev.name));
-            // Lanes of the rate: 4 of `4X`.
-            let rate = port.and_then(|port| facts.host.text(&format!("{}/rate", port.path)));
-            let lanes = rate
-                .as_deref()
-                .and_then(|rate| rate.split_once('(')?.1.split_once('X')?.0.parse::<u64>().ok());
-            let speed = port.and_then(|port| port.rate_bps);
-            let lane = speed.zip(lanes).map(|(speed, lanes)| speed / lanes.max(1));
+            let lane = bps_of_lane(facts, &netdev.name);
             let said = format!("{}: error correction {active}", netdev.name);
-            Ok(match (active, lane) {
-                ("off", Some(lane)) if lane >= 25_000_000_000 => Outcome::warning(
+            let is_off = active.eq_ignore_ascii_case("off");
+            Ok(match lane {
+                Some(lane) if is_off && lane >= 25_000_000_000 => Outcome::warning(
                     &netdev.name,
                     format!("{said} at {} for each lane", gigabits(lane)),
                 )
                 .expected("RS or BaseR")
                 .fix(format!("ethtool --set-fec {} encoding auto", netdev.name)),
-                ("off", None) => Outcome::info(&netdev.name, format!("{said}; its lanes are not known")),
+                None if is_off => Outcome::info(&netdev.name, format!("{said}; its lanes are not known")),
                 _ => Outcome::ok(&netdev.name, said),
             }
             .seen(&path, active))
         },
     )
+}
+
+/// Bits in a second on each lane of an interface's link, at least.
+fn bps_of_lane(facts: &Facts<'_>, interface: &str) -> Option<u64> {
+    /// Most lanes of a port by its speed in Gbit/s (IEEE 802.3, clauses 82, 108, 109, 119 and 131): 40GBASE-R has four of 10,
+    /// 100GBASE-R four of 25, and no port of 200 or 400 has more than eight.
+    const MOST_LANES: [(u64, u64); 7] = [(10, 1), (25, 1), (40, 4), (50, 2), (100, 4), (200, 8), (400, 8)];
+    let mut ports = facts.ports().map(|(_, port)| port);
+    let port = ports.find(|port| port.interfaces.iter().any(|name| name == interface));
+    // Lanes of the rate: 4 of `4X`.
+    let rate = port.and_then(|port| facts.host.text(&format!("{}/rate", port.path)));
+    let lanes = rate
+        .as_deref()
+        .and_then(|rate| rate.split_once('(')?.1.split_once('X')?.0.parse::<u64>().ok());
+    let of_port = port.and_then(|port| port.rate_bps);
+    let of_interface = || {
+        let megabits: u64 = facts
+            .host
+            .number(&format!("sys/class/net/{interface}/speed"))
+            .ok()?;
+        megabits.checked_mul(1_000_000)
+    };
+    let speed = of_port.or_else(of_interface)?;
+    let lanes = lanes.or_else(|| {
+        let mut known = MOST_LANES
+            .iter()
+            .filter(|(gigabits, _)| gigabits * 1_000_000_000 == speed);
+        known.next().map(|(_, lanes)| *lanes)
+    })?;
+    Some(speed / lanes.max(1))
 }
 
 fn lanes(facts: &Facts<'_>) -> Vec<Outcome> {

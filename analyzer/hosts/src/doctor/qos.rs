@@ -51,6 +51,9 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
+/// The speed of the slowest links of adapters with rate limits for classes, 25GBASE-R, in kbit/s.
+const LEAST_LINK_KBIT: u64 = 25_000_000;
+
 /// DSCP by its name (RFC 2474, 2597, 3246, 8622) or number.
 fn dscp(value: &Value) -> Option<u8> {
     if let Some(number) = value.as_u64() {
@@ -201,7 +204,14 @@ fn ratelimit(facts: &Facts<'_>) -> Vec<Outcome> {
             .into_iter()
             .find(|port| port.interfaces.contains(name))
             .and_then(|port| port.rate_bps);
-        let Some(speed) = speed else {
+        let of_interface = || {
+            let megabits: u64 = facts.host.number(&format!("sys/class/net/{name}/speed")).ok()?;
+            megabits.checked_mul(1_000_000)
+        };
+        let speed = speed.or_else(of_interface);
+        // Without the link's speed a limit is below that of any link that RoCE is used on, or is not judged.
+        let is_judged = rates.iter().all(|rate| *rate == 0 || *rate < LEAST_LINK_KBIT);
+        let Some(speed) = speed.or(is_judged.then_some(LEAST_LINK_KBIT * 1_000)) else {
             return Err(Unknown {
                 source: format!("rate of {name}"),
                 why: "the link's speed is not known".to_owned(),

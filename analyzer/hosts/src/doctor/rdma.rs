@@ -120,6 +120,17 @@ const DEVICES: &str = "sys/class/infiniband";
 fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
     let count = facts.devices.len();
     let folder = DEVICES;
+    // `No IB devices found` of a text.
+    let says_none = facts.host.is_partial && facts.host.has("answers/rdma-devices.json");
+    if says_none && facts.devices.iter().all(|device| device.ports.is_empty()) {
+        let said = "programs find no RDMA device";
+        return vec![
+            Outcome::critical("host", said)
+                .seen("answers/rdma-devices.json", "No IB devices found")
+                .expected("a device for each adapter")
+                .advice("look for the adapter with lspci, its driver, and the devices of the container"),
+        ];
+    }
     if facts.host.is_partial && facts.devices.iter().all(|device| device.ports.is_empty()) {
         let why = "the text names no RDMA device".to_owned();
         let source = format!("/{folder}");

@@ -3,7 +3,8 @@
 use roce_model::Severity;
 
 use crate::doctor::check::{CERTAIN, Check, CheckRun, Outcome, each};
-use crate::doctor::facts::{Facts, is_plain, odd};
+use crate::doctor::facts::{Facts, RdmaDevice, is_plain, odd};
+use crate::doctor::host::Unknown;
 use crate::doctor::rdma::opened;
 use crate::hca;
 
@@ -123,6 +124,15 @@ fn pod(facts: &Facts<'_>) -> Vec<Outcome> {
         |given| {
             let object = &given.address;
             let Some(device) = &given.device else {
+                // A text shows a device that is not there only by a list of devices with their addresses.
+                let is_listed = |device: &RdmaDevice| device.pci.is_some();
+                if facts.host.is_partial && (facts.devices.is_empty() || !facts.devices.iter().all(is_listed))
+                {
+                    return Err(Unknown {
+                        source: format!("sys/bus/pci/devices/{object}"),
+                        why: "the text has no list of RDMA devices with their PCI addresses".to_owned(),
+                    });
+                }
                 return Ok(Outcome::warning(
                     object,
                     format!("{object} was given ({}) and is not visible here", given.resource),
@@ -156,6 +166,12 @@ fn networks(facts: &Facts<'_>) -> Vec<Outcome> {
             let folder = format!("sys/bus/pci/devices/{}/net", given.address);
             let names = facts.host.names(&folder);
             let object = &given.address;
+            if names.is_empty() && facts.host.is_partial {
+                return Err(Unknown {
+                    source: folder,
+                    why: "the text does not show the interfaces of this device".to_owned(),
+                });
+            }
             Ok(match names.first() {
                 Some(name) => {
                     Outcome::ok(object, format!("{object} has the interface {name}")).seen(&folder, name)

@@ -1,5 +1,8 @@
 //! Settings of network interfaces: `ethtool`, `mlnx_qos`, `dcb`, `ip link`.
 
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
 use serde_json::{Value, json};
 
 use super::files::{PastedFiles, interface_of};
@@ -9,6 +12,8 @@ use crate::hca::is_plain_name;
 pub(super) fn read(text: &str, name: &str, found: &mut PastedFiles) {
     for line in text.lines() {
         ip_link(line, found);
+        ip_address(line, found);
+        sysctl(line, found);
     }
     ethtool(text, found);
     dcb(text, found);
@@ -54,6 +59,46 @@ fn ip_link(line: &str, found: &mut PastedFiles) {
             format!("sys/class/net/{name}/operstate"),
             &state.to_ascii_lowercase(),
         );
+    }
+}
+
+/// A line of `ip addr`: `inet 10.1.0.11/24 brd 10.1.0.255 scope global ens1f0`, whose last word is the interface or its label.
+fn ip_address(line: &str, found: &mut PastedFiles) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let ["inet", address, rest @ ..] = words.as_slice() else {
+        return;
+    };
+    let Some(name) = rest.last().and_then(|name| name.split(':').next()) else {
+        return;
+    };
+    let is_global = rest.windows(2).any(|pair| pair == ["scope", "global"]);
+    let parsed = address
+        .split_once('/')
+        .and_then(|(address, length)| Some((address.parse::<Ipv4Addr>().ok()?, length.parse::<u32>().ok()?)));
+    if let Some((address, length @ 1..=32)) = parsed.filter(|_| is_global && is_plain_name(name)) {
+        let mask = u32::MAX << (32 - length);
+        let net = Ipv4Addr::from(u32::from(address) & mask);
+        found.answer(
+            &format!("subnet.{name}.json"),
+            &json!({ "subnet": format!("{net}/{length}") }),
+        );
+    }
+}
+
+/// A line of `sysctl -a`: `net.ipv4.conf.ens1.arp_ignore = 1`. Dots of a name stand as slashes (procps, sysctl.c).
+fn sysctl(line: &str, found: &mut PastedFiles) {
+    let Some((key, value)) = line.trim().split_once(" = ") else {
+        return;
+    };
+    if let Some((name, setting)) = key
+        .strip_prefix("net.ipv4.conf.")
+        .and_then(|rest| rest.rsplit_once('.'))
+        && is_plain_name(&name.replace('/', "."))
+        && is_plain_name(setting)
+        && value.trim().parse::<u32>().is_ok()
+    {
+        let name = name.replace('/', ".");
+        found.add(format!("proc/sys/net/ipv4/conf/{name}/{setting}"), value.trim());
     }
 }
 
@@ -180,6 +225,12 @@ fn ethtool(text: &str, found: &mut PastedFiles) {
                 let active = json!({ "active": value });
                 found.answer(&format!("ethtool-fec.{interface}.json"), &active);
             }
+            "bus-info" if is_pci(value) => {
+                found.add(
+                    format!("sys/bus/pci/devices/{value}/net/{interface}/name"),
+                    &interface,
+                );
+            }
             "Autonegotiate" if pause.is_some() => pause = Some(is_on),
             "RX" if pause.is_some() => rx = Some(is_on),
             "TX" => {
@@ -191,6 +242,13 @@ fn ethtool(text: &str, found: &mut PastedFiles) {
             _ => {}
         }
     }
+}
+
+/// True of a PCI address with its domain: `0000:3b:00.2`.
+fn is_pci(text: &str) -> bool {
+    is_plain_name(&text.replace([':', '.'], "_"))
+        && text.matches(':').count() == 2
+        && text.matches('.').count() == 1
 }
 
 /// Mbit/s of a link mode: `100000baseCR4/Full`.
@@ -208,6 +266,8 @@ struct Qos {
     buffers: Option<Vec<u64>>,
     sizes: Option<Vec<u64>>,
     is_firmware: Option<bool>,
+    /// Limits of the classes in kbit/s; 0: none.
+    limits: BTreeMap<usize, u64>,
 }
 
 impl Qos {
@@ -218,6 +278,16 @@ impl Qos {
                 .collect()
         };
         let of_eight = |text: &str| Some(numbers(text)).filter(|all| all.len() == 8);
+        // `tc: 3 ratelimit: 10.0 Gbps, tsa: ets, bw: 50%`, or `unlimited`.
+        if let Some((class, rest)) = line
+            .strip_prefix("tc:")
+            .and_then(|rest| rest.split_once("ratelimit:"))
+        {
+            let limit = kilobits(rest.split(',').next().unwrap_or_default().trim());
+            if let (Ok(class @ 0..8), Some(limit)) = (class.trim().parse::<usize>(), limit) {
+                self.limits.insert(class, limit);
+            }
+        }
         if let Some(mode) = line.strip_prefix("DCBX mode:") {
             self.is_firmware = Some(mode.trim().starts_with("Firmware"));
         } else if let Some(trust) = line.strip_prefix("Priority trust state:") {
@@ -242,6 +312,28 @@ impl Qos {
     }
 }
 
+/// A limit of `mlnx_qos` in kbit/s: `10.0 Gbps`, `500 Mbps`; 0: `unlimited`.
+fn kilobits(limit: &str) -> Option<u64> {
+    if limit == "unlimited" {
+        return Some(0);
+    }
+    let (number, unit) = limit.split_once(' ')?;
+    let unit = match unit.trim() {
+        "Gbps" => 1_000_000,
+        "Mbps" => 1_000,
+        _ => return None,
+    };
+    // In thousandths, without numbers of floating point.
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let thousandths: u64 = format!("{part:0<3}").get(..3)?.parse().ok()?;
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000)?
+        .checked_add(thousandths)?
+        .checked_mul(unit / 1_000)
+}
+
 fn end(interface: &str, qos: Option<Qos>, found: &mut PastedFiles) {
     let Some(qos) = qos else { return };
     if let Some(trust) = &qos.trust {
@@ -263,6 +355,15 @@ fn end(interface: &str, qos: Option<Qos>, found: &mut PastedFiles) {
     if let Some((buffers, sizes)) = qos.buffers.zip(qos.sizes) {
         let answer = json!({ "prio_buffer": buffers, "buffer_size": sizes });
         found.answer(&format!("dcb-buffer.{interface}.json"), &answer);
+    }
+    if !qos.limits.is_empty() {
+        let limits: Vec<u64> = (0..8)
+            .map(|class| qos.limits.get(&class).copied().unwrap_or(0))
+            .collect();
+        found.answer(
+            &format!("dcb-maxrate.{interface}.json"),
+            &json!({ "tc_maxrate_kbit": limits }),
+        );
     }
     if let Some(is_firmware) = qos.is_firmware {
         found.answer(

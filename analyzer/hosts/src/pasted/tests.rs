@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use serde_json::json;
 
 use super::*;
@@ -317,5 +319,140 @@ fn priorities_with_pfc_of_a_text() {
     assert_eq!(
         pasted_pfc("# lldptool -t -n -i ens1 -V PFC\n\t PFC enabled: 3\n", "out"),
         []
+    );
+}
+
+/// After the README of sriov-network-device-plugin, iproute2's `rdma link` and ethtool's `-i`.
+#[test]
+fn a_given_device_is_missing_only_where_devices_are_listed() {
+    let given = "PCIDEVICE_INTEL_COM_A=0000:5e:00.3\nPCIDEVICE_INTEL_COM_A_INFO={\"0000:5e:00.3\":{\"rdma\":{\"uverbs\":\"/dev/infiniband/uverbs3\"}}}\n";
+    let link = "link mlx5_3/1 state ACTIVE physical_state LINK_UP netdev net2\n";
+    let of = |address: &str| format!("$ ethtool -i net2\ndriver: mlx5_core\nbus-info: {address}\n");
+    for text in [
+        format!("{given}$ ulimit -l\nunlimited\n"),
+        format!("{given}{link}"),
+        format!("{given}{link}{}", of("0000:5e:00.3")),
+    ] {
+        for check in ["sriov.pod", "pod.networks"] {
+            let status = judged(&text, check).status;
+            assert!(
+                [Status::Unknown, Status::Ok].contains(&status),
+                "{check}: {status:?} {text}"
+            );
+        }
+    }
+    let other = format!("{given}{link}{}", of("0000:5e:00.4"));
+    assert_eq!(judged(&other, "sriov.pod").status, Status::Warning);
+}
+
+/// After ethtool's `--show-fec`: 100GBASE-R has lanes of 25 Gbit/s and more, 40GBASE-R four of 10 (IEEE 802.3, clause 82).
+#[test]
+fn fec_that_is_off_is_judged_by_the_speed_of_the_interface() {
+    let text = |speed: u32| {
+        format!(
+            "$ ethtool --show-fec ens1\nFEC parameters for ens1:\nConfigured FEC encodings: Off\nActive FEC encoding: Off\n$ ethtool ens1\nSettings for ens1:\n\tSpeed: {speed}Mb/s\n$ rdma link\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1\n"
+        )
+    };
+    assert_eq!(judged(&text(100_000), "link.fec").status, Status::Warning);
+    assert_eq!(judged(&text(25_000), "link.fec").status, Status::Warning);
+    assert_eq!(judged(&text(40_000), "link.fec").status, Status::Ok);
+}
+
+/// After rdma-core, libibverbs/examples/devinfo.c, without `-v`: no physical state, and no PCI address.
+#[test]
+fn plain_ibv_devinfo_is_judged() {
+    let device = |name: &str, firmware: &str, state: &str, lids: &str, layer: &str| {
+        format!(
+            "hca_id:\t{name}\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t{firmware}\n\tboard_id:\t\t\tMT_0000000223\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n\t\t\tstate:\t\t\t{state}\n\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t4096 (5)\n{lids}\t\t\tlink_layer:\t\t{layer}\n"
+        )
+    };
+    let none = "\t\t\tsm_lid:\t\t\t0\n\t\t\tport_lid:\t\t65535\n";
+    let given = "\t\t\tsm_lid:\t\t\t1\n\t\t\tport_lid:\t\t9\n";
+    let text = device("mlx5_1", "20.35.1012", "PORT_INIT (2)", none, "InfiniBand");
+    let outcome = judged(&text, "ib.port");
+    assert_eq!(outcome.status, Status::Critical);
+    assert!(
+        outcome.summary.contains("no subnet manager has configured it"),
+        "{}",
+        outcome.summary
+    );
+    let text = device("mlx5_1", "20.35.1012", "PORT_ACTIVE (4)", given, "InfiniBand");
+    assert_eq!(judged(&text, "ib.port").status, Status::Ok);
+    let text = device("mlx5_1", "20.35.1012", "PORT_DOWN (1)", none, "InfiniBand");
+    assert_eq!(judged(&text, "ib.port").status, Status::Unknown);
+    let pair = |other: &str| {
+        device("mlx5_1", "20.35.1012", "PORT_ACTIVE (4)", none, "Ethernet")
+            + &device("mlx5_2", other, "PORT_ACTIVE (4)", none, "Ethernet")
+    };
+    assert_eq!(
+        judged(&pair("20.31.1014"), "firmware.same").status,
+        Status::Warning
+    );
+    assert_eq!(judged(&pair("20.35.1012"), "firmware.same").status, Status::Ok);
+    assert_eq!(
+        judged("$ ibv_devinfo\nNo IB devices found\n", "rdma.devices").status,
+        Status::Critical
+    );
+}
+
+/// After MLNX_OFED's mlnx_qos: limits of the classes.
+#[test]
+fn rate_limits_of_mlnx_qos_are_judged() {
+    let text = |limit: &str| {
+        format!(
+            "$ mlnx_qos -i ens2\nDCBX mode: OS controlled\nPriority trust state: dscp\nPFC configuration:\n\tpriority    0   1   2   3   4   5   6   7\n\tenabled     0   0   0   1   0   0   0   0\ntc: 0 ratelimit: unlimited, tsa: vendor\n\t priority:  1\ntc: 5 ratelimit: {limit}, tsa: ets, bw: 50%\n\t priority:  5\n"
+        )
+    };
+    let outcome = judged(&text("2.5 Gbps"), "qos.ratelimit");
+    assert_eq!(outcome.status, Status::Warning);
+    assert!(
+        outcome.summary.contains("class 5 2500 Mbit/s"),
+        "{}",
+        outcome.summary
+    );
+    assert_eq!(judged(&text("unlimited"), "qos.ratelimit").status, Status::Ok);
+    // The link may be one of 100 Gbit/s.
+    assert_eq!(
+        judged(&text("100.0 Gbps"), "qos.ratelimit").status,
+        Status::Unknown
+    );
+}
+
+/// After ethtool's settings.c.
+#[test]
+fn a_link_below_the_modes_of_its_port_is_slow() {
+    let text = |speed: u32| {
+        format!(
+            "$ ethtool ens3\nSettings for ens3:\n\tSupported link modes:   50000baseCR2/Full\n\t                        200000baseCR4/Full\n\tSupported pause frame use: Symmetric\n\tSpeed: {speed}Mb/s\n$ rdma link\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens3\n"
+        )
+    };
+    assert_eq!(judged(&text(50_000), "link.speed").status, Status::Warning);
+    assert_eq!(judged(&text(200_000), "link.speed").status, Status::Ok);
+}
+
+/// After iproute2's `ip addr` and procps' `sysctl -a`: the kernel takes the higher value of `all` and of the interface (ip-sysctl.rst).
+#[test]
+fn rails_of_one_subnet_are_judged_by_ip_addr_and_sysctl() {
+    let text = |own: u32, second: &str| {
+        let mut text = format!(
+            "$ ip addr\n5: ens4: <BROADCAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP group default qlen 1000\n    inet 10.9.0.11/23 brd 10.9.1.255 scope global ens4\n6: ens5: <BROADCAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP group default qlen 1000\n    inet {second}/23 brd 10.9.1.255 scope global ens5\n$ rdma link\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens4\nlink mlx5_1/1 state ACTIVE physical_state LINK_UP netdev ens5\n$ sysctl -a\n"
+        );
+        for (scope, value) in [("all", 0), ("ens4", own), ("ens5", own)] {
+            let lines = [("arp_ignore", value), ("rp_filter", 2)];
+            for (setting, value) in lines {
+                writeln!(text, "net.ipv4.conf.{scope}.{setting} = {value}").unwrap();
+            }
+        }
+        text
+    };
+    // 10.9.0.0/23 goes to 10.9.1.255.
+    assert_eq!(
+        judged(&text(0, "10.9.1.12"), "routing.rails").status,
+        Status::Warning
+    );
+    assert_eq!(judged(&text(1, "10.9.1.12"), "routing.rails").status, Status::Ok);
+    assert_eq!(
+        judged(&text(0, "10.9.2.12"), "routing.rails").status,
+        Status::NotApplicable
     );
 }

@@ -82,7 +82,7 @@ impl ErrorReader {
         {
             let value = value.trim();
             return match name.trim() {
-                "Local device" => report.adapter.get_or_insert_with(|| value.to_owned()) == value,
+                "Local device" | "Device" => report.adapter.get_or_insert_with(|| value.to_owned()) == value,
                 "Peer host" | "Remote host" => report.peer.get_or_insert_with(|| value.to_owned()) == value,
                 _ => false,
             };

@@ -3,7 +3,8 @@
 use roce_model::{Address, JobError};
 
 use super::fields::{Fields, address, number};
-use super::program::{Program, program};
+use super::marks::program;
+use super::program::Program;
 use super::status::{Side, Status};
 use super::symptom::Symptom;
 use crate::prefix::{without_colours, without_document};
@@ -12,6 +13,8 @@ use crate::prefix::{without_colours, without_document};
 const MAX_LINE: usize = 64 << 10;
 /// Longest word that is kept.
 const MAX_WORD: usize = 128;
+/// Longest quotation of a line, in glyphs.
+const MAX_SAID: usize = 160;
 /// Largest number of a status: `IBV_WC_TM_RNDV_INCOMPLETE`.
 const MAX_STATUS: u32 = 23;
 
@@ -44,7 +47,15 @@ const STATUS_NUMBER: [&str; 24] = [
 ];
 
 /// Words of which every error has one, in small letters: most lines of a log have none.
-const ERROR_WORDS: [&str; 35] = [
+const ERROR_WORDS: [&str; 43] = [
+    "limited by",
+    "gpu direct rdma disabled",
+    "no data available",
+    "no userspace device-specific driver",
+    "retry count",
+    "corrected",
+    "cma_listen",
+    "client rereg",
     "not available",
     "compromised",
     "unplugged",
@@ -83,7 +94,10 @@ const ERROR_WORDS: [&str; 35] = [
 ];
 
 /// Numbers of errors that RDMA and sockets give, with their names (Linux include/uapi/asm-generic/errno.h).
-const ERRNOS: [(u32, &str); 17] = [
+const ERRNOS: [(u32, &str); 20] = [
+    (14, "EFAULT"),
+    (61, "ENODATA"),
+    (98, "EADDRINUSE"),
     (110, "ETIMEDOUT"),
     (111, "ECONNREFUSED"),
     (113, "EHOSTUNREACH"),
@@ -146,6 +160,8 @@ pub struct ErrorReport {
     pub rank: Option<u32>,
     /// The kernel's number of the error, above zero, and its name.
     pub errno: Option<(u32, &'static str)>,
+    /// The words of the line, where its symptom alone does not say what happened.
+    pub said: Option<String>,
 }
 
 /// The error in a line; `None`: the line is none of a known program.
@@ -188,6 +204,8 @@ pub fn report(line: &str) -> Option<ErrorReport> {
             found.symptom = Some(Symptom::unnamed(&lower));
         }
         found.errno = errno(fields);
+        let is_open = found.symptom.is_some_and(Symptom::needs_words);
+        found.said = is_open.then(|| quoted(line));
     }
     (found.local, found.remote) = fields.addresses();
     if let Some((adapter, port)) = fields.adapter() {
@@ -220,6 +238,38 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     let says_nothing = found.status.is_none() && found.symptom.is_none() && found.vendor_error.is_none();
     let is_success = numbered == Some(0) && found.status.is_none() && found.symptom.is_none();
     (!is_success && (is_sure || !says_nothing)).then_some(found)
+}
+
+/// The words of a line, without the time before it and without glyphs that are no text, cut to [`MAX_SAID`] glyphs.
+fn quoted(line: &str) -> String {
+    let mut text = line.trim();
+    // `[ 1234.5]` of the kernel, `[1700000000.123456]` and `[node:1:0]` of UCX.
+    while let Some((before, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+        && before.contains(|glyph: char| glyph.is_ascii_digit())
+        && !rest.trim().is_empty()
+    {
+        text = rest.trim_start();
+    }
+    let mut said = String::new();
+    for (at, word) in text
+        .split(|glyph: char| glyph.is_whitespace() || glyph.is_control())
+        .filter(|word| !word.is_empty())
+        .enumerate()
+    {
+        if at > 0 {
+            said.push(' ');
+        }
+        said.push_str(word);
+        if said.len() > 4 * MAX_SAID {
+            break;
+        }
+    }
+    let mut glyphs = said.char_indices().skip(MAX_SAID);
+    if let Some((end, _)) = glyphs.next() {
+        said.truncate(end);
+        said.push_str("...");
+    }
+    said.replace('"', "'")
 }
 
 /// The status: its name, its words, the syndrome of mlx5, or its number.
@@ -489,6 +539,9 @@ impl ErrorReport {
             .or(other.symptom)
             .or(self.symptom)
             .filter(|_| self.status.is_none());
+        // The words are those of a line whose symptom needs them.
+        let needs_words = self.symptom.is_some_and(Symptom::needs_words);
+        self.said = self.said.take().or(other.said).filter(|_| needs_words);
         self.vendor_error = self.vendor_error.or(other.vendor_error);
         self.queue_pair = self.queue_pair.or(other.queue_pair);
         self.remote_queue_pair = self.remote_queue_pair.or(other.remote_queue_pair);

@@ -14,22 +14,99 @@ pub struct Symptom {
     /// It follows another error.
     pub(super) is_consequence: bool,
     /// Words of programs for it, in small letters: those of one entry stand together in a line.
-    words: &'static [&'static [&'static str]],
+    pub(super) words: &'static [&'static [&'static str]],
 }
 
 /// Symptoms; the first whose words fit counts.
-const SYMPTOMS: [Symptom; 56] = [
+pub(super) const SYMPTOMS: [Symptom; 67] = [
+    Symptom {
+        name: "no GPUDirect RDMA",
+        meaning: "NCCL found no support for GPUDirect RDMA on this adapter: data goes over host memory; look for nvidia_peermem or DMA-BUF, and the versions of driver and kernel",
+        is_consequence: false,
+        words: &[&["gpu direct rdma disabled"]],
+    },
+    Symptom {
+        name: "test failed",
+        meaning: "a test of nccl-tests ended by an error of NCCL or CUDA: it has no result; look for NCCL's own lines (NCCL_DEBUG=INFO)",
+        is_consequence: false,
+        words: &[&["test nccl failure"], &["test cuda failure"]],
+    },
+    Symptom {
+        name: "transport not available",
+        meaning: "a transport that UCX_TLS names is not there: UCX uses others, such as TCP; look at `ucx_info -d`, and at the RDMA devices",
+        is_consequence: false,
+        words: &[&["transport", "not available, please use one or more of"]],
+    },
+    Symptom {
+        name: "no driver library",
+        meaning: "libibverbs has no library for this adapter: programs do not see it; install the provider of rdma-core, or that of the vendor",
+        is_consequence: false,
+        words: &[&["no userspace device-specific driver"]],
+    },
+    Symptom {
+        name: "listener not set up",
+        meaning: "the connection manager could not listen on an adapter; with EADDRINUSE another program has the port",
+        is_consequence: false,
+        words: &[&["cma_listen"]],
+    },
+    Symptom {
+        name: "no provider",
+        meaning: "libfabric found no provider for what is wanted: look at `fi_info`, FI_PROVIDER, and the RDMA devices",
+        is_consequence: false,
+        words: &[
+            &["fi_getinfo", "-61"],
+            &["fi_getinfo", "no data available"],
+            &["addrinfo() failed"],
+        ],
+    },
+    Symptom {
+        name: "openib not used",
+        meaning: "the transport openib of Open MPI could not use the adapter: with UCX it is not needed, and nothing is wrong then",
+        is_consequence: false,
+        words: &[&["error initializing an openfabrics device"]],
+    },
+    Symptom {
+        name: "client reregistration",
+        meaning: "the subnet manager asks the hosts to register their services again, as after its own restart: connections go on",
+        is_consequence: false,
+        words: &[&["client reregistration"], &["event_client_reregister"]],
+    },
+    Symptom {
+        name: "PCIe error corrected",
+        meaning: "the PCIe link of the adapter corrected an error: no data is lost; look at the slot and the cable if it comes often",
+        is_consequence: false,
+        words: &[
+            &["severity=corrected"],
+            &["severity: corrected"],
+            &["aer", "corrected error"],
+        ],
+    },
+    Symptom {
+        name: "PCIe error",
+        meaning: "the PCIe link of the adapter had an error that was not corrected: requests in flight fail; look at the slot, and for a reset of the adapter",
+        is_consequence: false,
+        words: &[
+            &["pcie bus error", "severity=uncorrect"],
+            &["pcie bus error", "severity=fatal"],
+        ],
+    },
+    Symptom {
+        name: "PCIe bandwidth limited",
+        meaning: "the PCIe link gives the adapter less bandwidth than it can take: look at the width and speed of its slot (`lspci -vv`, LnkSta)",
+        is_consequence: false,
+        words: &[&["available pcie bandwidth, limited by"]],
+    },
+    Symptom {
+        name: "no cable",
+        meaning: "the cage of a port has no transceiver or cable: its link is down until one is put in; a port that is not used looks so too",
+        is_consequence: false,
+        words: &[&["port module event", "unplugged"]],
+    },
     Symptom {
         name: "firmware command timed out",
         meaning: "the adapter's firmware did not answer a command of its driver: look at its health (`devlink health`), and its version",
         is_consequence: false,
         words: &[&["mlx5_core", "timeout. will cause a leak"]],
-    },
-    Symptom {
-        name: "module unplugged",
-        meaning: "the transceiver or cable of a port was pulled: its link is down until another one is put in",
-        is_consequence: false,
-        words: &[&["port module event", "unplugged"]],
     },
     Symptom {
         name: "module failed",
@@ -130,7 +207,7 @@ const SYMPTOMS: [Symptom; 56] = [
     },
     Symptom {
         name: "queue pair error event",
-        meaning: "the adapter put a queue pair into the error state: the line says which, and why",
+        meaning: "the adapter put a queue pair into the error state",
         is_consequence: false,
         words: &[
             &["violation work queue"],
@@ -174,7 +251,7 @@ const SYMPTOMS: [Symptom; 56] = [
     },
     Symptom {
         name: "command refused",
-        meaning: "the adapter refused a command of its driver: the line says which; look for the firmware version and for limits of queue pairs and memory",
+        meaning: "the adapter refused a command of its driver: look for the firmware version and for limits of queue pairs and memory",
         is_consequence: false,
         words: &[&["failed to process command"], &["cmdq[", "status 0x"]],
     },
@@ -209,6 +286,7 @@ const SYMPTOMS: [Symptom; 56] = [
         words: &[
             &["unable to find the infiniband/roce device"],
             &["couldn't get context for the device"],
+            &["nvshmem", "get_device_list failed"],
             &["network device '", "' is not available"],
         ],
     },
@@ -232,6 +310,8 @@ const SYMPTOMS: [Symptom; 56] = [
             &["ibv_reg_mr", "failed"],
             &["max locked memory"],
             &["failed to register memory"],
+            &["umem get failed"],
+            &["(openib) btl failed to initialize"],
         ],
     },
     Symptom {
@@ -255,7 +335,7 @@ const SYMPTOMS: [Symptom; 56] = [
     },
     Symptom {
         name: "call refused",
-        meaning: "the adapter or its driver refused a call: the line says which, and why",
+        meaning: "the adapter or its driver refused a call",
         is_consequence: false,
         words: &[&["call to ibv_", " failed"], &["op_mod(0x", " failed, status "]],
     },
@@ -279,7 +359,7 @@ const SYMPTOMS: [Symptom; 56] = [
     },
     Symptom {
         name: "adapter event",
-        meaning: "the adapter reported an event: the line says which; after a fatal one, connections of this adapter fail",
+        meaning: "the adapter reported an event: after a fatal one, connections of this adapter fail",
         is_consequence: false,
         words: &[
             &["got async event"],
@@ -306,6 +386,7 @@ const SYMPTOMS: [Symptom; 56] = [
         meaning: "the connection beside RDMA (TCP) failed: look for NCCL_SOCKET_IFNAME, firewalls, and whether the process of the peer lives",
         is_consequence: false,
         words: &[
+            &["open mpi failed to tcp connect"],
             &["socketstartconnect", "failed"],
             &["socketpollconnect"],
             &["connect(fd=", "failed"],
@@ -318,6 +399,7 @@ const SYMPTOMS: [Symptom; 56] = [
         is_consequence: false,
         words: &[
             &["mlx5_core", ": link down"],
+            &["hns3 ", ": link down"],
             &["link is down"],
             &["link status down"],
             &["port number ", " state is down"],
@@ -358,6 +440,7 @@ const SYMPTOMS: [Symptom; 56] = [
         words: &[
             &["rdma_cm_event_rejected"],
             &["connect rejected: status"],
+            &["rpcrdma: connection to ", " rejected"],
             // Events of rdma_cm as the kernel prints them (drivers/infiniband/core/cma.c, rdma_event_msg): words, number, status.
             &["rejected (8): status"],
         ],
@@ -511,89 +594,3 @@ const SYMPTOMS: [Symptom; 56] = [
         words: &[&["nixl_err_backend"]],
     },
 ];
-
-/// Symptoms of lines of known drivers and programs that say no more than that something failed, or did not end.
-static TIMED_OUT: Symptom = Symptom {
-    name: "operation timed out",
-    meaning: "something did not end in time: the line says what; look for drops, the link, and whether the other side lives",
-    is_consequence: false,
-    words: &[],
-};
-static FAILED: Symptom = Symptom {
-    name: "operation failed",
-    meaning: "an operation failed: the line says which; look for the lines before it, and the log of the other side",
-    is_consequence: false,
-    words: &[],
-};
-
-/// A request of NVMe over RDMA that was not answered.
-static REQUEST_TIMEOUT: Symptom = Symptom {
-    name: "request timeout",
-    meaning: "the target did not answer a request in time: look for drops, the link, and whether the target's program lives",
-    is_consequence: false,
-    words: &[],
-};
-
-impl Symptom {
-    /// True if it is an event, after which requests may fail or not.
-    pub fn is_event(&self) -> bool {
-        matches!(self.name, "GID changed" | "adapter event" | "link down")
-    }
-
-    /// True if a number beside its words is the connection manager's reason (IBTA 12.6.7.2), and no status of a completion.
-    pub(super) fn has_reason(&self) -> bool {
-        matches!(
-            self.name,
-            "connection rejected"
-                | "peer unreachable"
-                | "address not resolved here"
-                | "no RDMA device for the address"
-                | "route not resolved here"
-                | "connection failed"
-                | "connection lost"
-                | "command refused"
-                | "queue pair error event"
-                | "firmware command timed out"
-                | "module unplugged"
-                | "module failed"
-                | "firmware failed"
-                | "fatal firmware error"
-                | "queue pair not set up"
-                | "operation failed"
-                | "operation timed out"
-        )
-    }
-
-    /// True if it says no more than that something failed.
-    pub(super) fn is_unnamed(&self) -> bool {
-        *self == TIMED_OUT || *self == FAILED
-    }
-
-    /// The symptom of a line of a known program that says no more than that something failed.
-    pub(super) fn unnamed(lower: &str) -> &'static Self {
-        if lower.contains("timed out") || lower.contains("timeout") {
-            &TIMED_OUT
-        } else {
-            &FAILED
-        }
-    }
-
-    /// The symptom whose words are in a text in small letters.
-    pub(super) fn in_text(lower: &str) -> Option<&'static Self> {
-        let by_words = SYMPTOMS.iter().find(|symptom| {
-            let has_all = |words: &&[&str]| words.iter().all(|word| lower.contains(word));
-            symptom.words.iter().any(has_all)
-        });
-        by_words.or_else(|| is_nvme_timeout(lower).then_some(&REQUEST_TIMEOUT))
-    }
-}
-
-/// `nvme nvme0: I/O tag 12 (300c) opcode 0x2 (Read) QID 4 timeout`, or `I/O 12 QID 4 timeout` of older kernels (Linux
-/// drivers/nvme/host/rdma.c). Those of NVMe over PCI go on behind `timeout`, and those over TCP have a type.
-fn is_nvme_timeout(lower: &str) -> bool {
-    lower.contains("nvme")
-        && lower.contains("i/o ")
-        && lower.contains(" qid ")
-        && !lower.contains(" type ")
-        && lower.trim_end().ends_with(" timeout")
-}

@@ -2,13 +2,15 @@
 
 use super::measured::{Results, Weight};
 use crate::errors::{ErrorReport, Program, Symptom};
-use crate::nccl::log;
+use crate::nccl::{Edge, log};
 
 /// Reads the log into `found`.
 pub(super) fn parse(text: &str, found: &mut Results) {
     let log = log(text);
     let mut remarks: Vec<(Weight, &'static str, usize, String)> = log.errors.iter().map(completion).collect();
-    if let Some(line) = log.no_device {
+    // Ranks of one host that are all connected by its memory need no adapter.
+    let is_one_host = !log.edges.is_empty() && !log.edges.keys().any(Edge::is_network);
+    if let Some(line) = log.no_device.filter(|_| !is_one_host) {
         let text = "NCCL found no RDMA device".to_owned();
         remarks.push((Weight::Critical, "nccl.no_device", line, text));
     }
@@ -21,7 +23,7 @@ pub(super) fn parse(text: &str, found: &mut Results) {
         ));
     }
     remarks.sort_by_key(|(_, _, line, _)| *line);
-    if let Some(line) = log.sockets {
+    if let Some(line) = log.sockets.filter(|_| !is_one_host) {
         let text = if log.devices.is_empty() {
             "ranks are connected by TCP sockets, not by RDMA".to_owned()
         } else {
@@ -50,7 +52,7 @@ pub(super) fn parse(text: &str, found: &mut Results) {
 
 /// A completion with an error: its status says where to look first.
 fn completion(found: &ErrorReport) -> (Weight, &'static str, usize, String) {
-    let weight = if found.is_consequence() {
+    let weight = if found.is_consequence() || found.symptom.is_some_and(Symptom::is_harmless) {
         Weight::Info
     } else if found.symptom.is_some_and(Symptom::is_event) {
         Weight::Warning
@@ -77,6 +79,8 @@ fn completion(found: &ErrorReport) -> (Weight, &'static str, usize, String) {
     } else {
         format!(" ({})", about.join(", "))
     };
-    let text = format!("{}: {}{about}", found.status_name(), found.meaning());
+    let said = found.said.as_ref().map(|said| format!("\"{said}\": "));
+    let said = said.unwrap_or_default();
+    let text = format!("{}: {said}{}{about}", found.status_name(), found.meaning());
     (weight, "nccl.completion_error", found.line, text)
 }

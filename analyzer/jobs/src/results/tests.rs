@@ -322,6 +322,35 @@ fn a_log_of_two_ranks() {
     assert!(rules(&sockets).contains(&"nccl.socket"));
     let none = results("h:1:2 [0] NCCL INFO NET/IB : No device found.", None);
     assert_eq!(rules(&none), ["nccl.no_device"]);
+    // Two ranks of one host that are connected by its memory.
+    let local = results(
+        "h:1:2 [0] NCCL INFO NET/IB : No device found.\nh:1:2 [0] NCCL INFO Using network Socket\n\
+         h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n",
+        None,
+    );
+    assert_eq!(rules(&local), [""; 0]);
+}
+
+#[test]
+fn an_error_without_a_meaning_of_its_own_is_quoted() {
+    let found = results(
+        "[ 1000.1] mlx5_core 0000:3b:00.0: mlx5_cmd_out_err:835:(pid 9): CREATE_MKEY(0x200) op_mod(0x0) failed, status limits exceeded(0x8), syndrome (0x59c8a4), err(-12)\n",
+        None,
+    );
+    let text = &found.remarks[0].text;
+    assert!(
+        text.contains("CREATE_MKEY(0x200) op_mod(0x0) failed, status limits exceeded(0x8)"),
+        "{text}"
+    );
+    assert!(!text.contains("1000.1"), "{text}");
+    // A line behind it says what it is (MPICH, src/mpid/ch4/netmod/ofi/ofi_init.c): the first one is not quoted.
+    let found = results(
+        "Abort(1091215) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Init: Other MPI error, error stack:\n\
+         MPIDI_OFI_mpi_init_hook(1209): OFI addrinfo() failed (ofi_init.c:1209:MPIDI_OFI_mpi_init_hook:No data available)\n",
+        None,
+    );
+    let text = &found.remarks[0].text;
+    assert!(text.starts_with("no provider: libfabric"), "{text}");
 }
 
 #[test]

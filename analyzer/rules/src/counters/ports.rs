@@ -11,6 +11,10 @@ use super::sign::{CounterRule, CounterSign, NO_TEXTS, by, severity};
 
 /// Share of a port's packets from which on discards are a warning: a loss rate that RoCE's throughput shows.
 const DISCARDED_SHARE: f64 = 1e-5;
+/// Share of a queue's packets from which on drops are a warning where it is not known whether the queue is lossless: TCP fills lossy queues
+/// until they drop, and its throughput with loss p is about MSS / RTT * 1.22 / sqrt(p) (Mathis and others, 1997): a share of 0.1 % holds one
+/// connection to about 39 packets in a round trip.
+const QUEUE_DROPPED_SHARE: f64 = 1e-3;
 /// Discards per second from which on they are a warning where packets are not counted.
 const DISCARDS_PER_SECOND: f64 = 1.0;
 /// Discards between recordings of unknown time, of a port whose packets are not counted.
@@ -60,7 +64,8 @@ pub(super) const RULES: &[CounterRule] = &[
         title: "a queue of a switch drops packets",
         meaning: "The queue of this class was full and dropped. In a lossy class congestion control did not slow the senders in time; in a \
                   lossless one pauses did not stop them.",
-        method: "0.001 % of the packets that the queue sent, or 1 a second where they are not counted, between two readings: warning; fewer: note",
+        method: "a lossless queue from 0.001 % of the packets that it sent, one of unknown kind from 0.1 %, each from 1 a second where they are not \
+                 counted, between two readings: warning; fewer, and all drops of a lossy queue: note",
         source: "SONiC show queue counters (Drop/pkts); Cisco NX-OS show queuing interface (Tail Drop, WRED & AFD Tail Drop); Arista EOS show \
                  interfaces counters queue; SAI_QUEUE_STAT_DROPPED_PACKETS",
         next: "A lossy class: see whether ECN marks in this queue, and which senders come together here. A lossless one: whether PFC is on at both \
@@ -89,10 +94,13 @@ fn queue_drops(growths: &Growths<'_>) -> Vec<CounterSign> {
     let found = drops.into_iter().filter(|(_, count)| *count > 0.0);
     let found = found.map(|((object, queue), count)| {
         let all = sent.get(&(object, queue)).copied().filter(|all| *all > 0.0);
-        let is_much = match (all, growths.per_second(count)) {
-            (Some(all), _) => count / all >= DISCARDED_SHARE,
-            (None, Some(rate)) => rate >= DISCARDS_PER_SECOND,
-            (None, None) => count >= MIN_DISCARDS,
+        let is_lossless = is_lossless(growths, object, queue);
+        let is_much = match (is_lossless, all, growths.per_second(count)) {
+            (Some(false), ..) => false,
+            (Some(true), Some(all), _) => count / all >= DISCARDED_SHARE,
+            (None, Some(all), _) => count / all >= QUEUE_DROPPED_SHARE,
+            (_, None, Some(rate)) => rate >= DISCARDS_PER_SECOND,
+            (_, None, None) => count >= MIN_DISCARDS,
         };
         let share = all.map_or_else(String::new, |all| {
             format!(
@@ -106,9 +114,9 @@ fn queue_drops(growths: &Growths<'_>) -> Vec<CounterSign> {
             format!("queue {queue} ")
         };
         let text = format!("{name}dropped {}{share}", counted(count, "packet"));
-        let follows = match is_lossless(growths, object, queue) {
+        let follows = match is_lossless {
             Some(true) => "it is lossless: pauses did not stop the senders in time",
-            Some(false) => "it is lossy: a full queue drops, and RoCE sends all that was under way again",
+            Some(false) => "it is lossy: a full queue drops, which TCP expects; RoCE in it sends all that was under way again",
             None => "the queue was full; the reading does not say whether it is lossless",
         };
         CounterSign::new(growths, severity(is_much), object, &text)

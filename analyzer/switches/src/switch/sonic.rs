@@ -45,6 +45,7 @@ const UPTIME: &str = "cat /proc/uptime";
 const VERSION: &str = "show version";
 const LLDP: &str = "show lldp table";
 const PFC: &str = "show pfc counters";
+const PFC_PRIORITIES: &str = "show pfc priority";
 const QUEUES: &str = "show queue counters";
 const WRED: &str = "show queue wredcounters";
 const STORMS: &str = "pfcwd show stats";
@@ -94,6 +95,7 @@ pub(super) fn read(answers: &Answers, reading: &mut Reading) {
     }
     for (command, read) in [
         (PFC, tables::pfc as fn(&str, &mut Reading) -> bool),
+        (PFC_PRIORITIES, tables::pfc_priorities),
         (QUEUES, tables::queues),
         (WRED, tables::queues),
         (STORMS, tables::storms),

@@ -179,7 +179,7 @@ fn drops_of_a_queue_say_whether_it_is_lossless() {
     let lossy = of(0.0);
     assert_eq!(
         (lossy.id, lossy.severity),
-        ("counters.queue_drops", Severity::Warning)
+        ("counters.queue_drops", Severity::Info)
     );
     // 45,000 of 100,045,000.
     assert!(
@@ -189,7 +189,18 @@ fn drops_of_a_queue_say_whether_it_is_lossless() {
         "{}",
         lossy.text
     );
-    assert!(of(1.0).text.contains("it is lossless"));
+    let lossless = of(1.0);
+    assert_eq!(lossless.severity, Severity::Warning);
+    assert!(lossless.text.contains("it is lossless"));
+    let unknown = |dropped: f64| {
+        only(&[
+            count("Ethernet0", Counter::SwitchQueueDroppedPackets, 0.0, dropped).queue("UC0"),
+            count("Ethernet0", Counter::SwitchQueueTransmittedPackets, 0.0, 1e6).queue("UC0"),
+        ])
+    };
+    // 0.02 % and 0.2 %.
+    assert_eq!(unknown(200.0).severity, Severity::Info);
+    assert_eq!(unknown(2_000.0).severity, Severity::Warning);
 }
 
 #[test]

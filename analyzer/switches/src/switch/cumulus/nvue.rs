@@ -63,7 +63,8 @@ pub(super) fn qos(name: &str, document: &Map<String, Value>, reading: &mut Readi
 }
 
 /// Counters of the kernel for a port (`nv show interface swp1 link stats`), with the value of their label.
-const STATISTICS: [(&str, Counter, Option<&str>); 8] = [
+const STATISTICS: [(&str, Counter, Option<&str>); 9] = [
+    ("carrier-transitions", Counter::SwitchInterfaceLinkChanges, None),
     ("in-bytes", Counter::SwitchInterfaceReceivedBytes, None),
     ("out-bytes", Counter::SwitchInterfaceTransmittedBytes, None),
     ("in-pkts", Counter::SwitchInterfaceReceivedPackets, Some("all")),

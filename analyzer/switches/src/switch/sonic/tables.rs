@@ -103,6 +103,40 @@ pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
     is_table
 }
 
+/// Adds `show pfc priority` (sonic-utilities, pfc/main.py): the priorities with PFC of each port, or `N/A`. False if there is no such table.
+pub(super) fn pfc_priorities(text: &str, reading: &mut Reading) -> bool {
+    let mut is_table = false;
+    if is_known(reading, Counter::SwitchPfcEnabled) {
+        return text.contains("Lossless priorities");
+    }
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split_whitespace().take(4).collect();
+        let [name, list] = cells.as_slice() else {
+            is_table |= cells == ["Interface", "Lossless", "priorities"];
+            continue;
+        };
+        let on: Option<Vec<u8>> = match *list {
+            "N/A" => Some(Vec::new()),
+            list => list.split(',').map(|priority| priority.parse().ok()).collect(),
+        };
+        let Some(on) = on.filter(|_| is_table) else {
+            continue;
+        };
+        let Some(mut port) = Port::new(reading, name) else {
+            continue;
+        };
+        for priority in 0..8_u8 {
+            let is_enabled = f64::from(u8::from(on.contains(&priority)));
+            port.put(
+                Counter::SwitchPfcEnabled,
+                PortPlace::priority(priority),
+                Some(is_enabled),
+            );
+        }
+    }
+    is_table
+}
+
 /// Adds `show queue counters` or `show queue wredcounters`. False if there is no such table.
 pub(super) fn queues(text: &str, reading: &mut Reading) -> bool {
     let mut columns: Vec<Option<(Counter, bool)>> = Vec::new();

@@ -183,6 +183,20 @@ fn counters_of_queues_and_groups() {
     );
 }
 
+/// After sonic-utilities, pfc/main.py: a table of tabulate, `N/A` for a port without PFC.
+#[test]
+fn priorities_with_pfc_of_the_command_line() {
+    let text = "Interface    Lossless priorities\n-----------  ---------------------\nEthernet0    3,4\nEthernet4    N/A\n";
+    let mut reading = reading_of(&Answers::default());
+    assert!(super::tables::pfc_priorities(text, &mut reading));
+    let on: Vec<String> = samples(&reading, Counter::SwitchPfcEnabled)
+        .into_iter()
+        .filter(|line| line.ends_with(" 1"))
+        .collect();
+    assert_eq!(on, ["Ethernet0 p3 port 1", "Ethernet0 p4 port 1"]);
+    assert_eq!(reading.of(Counter::SwitchPfcEnabled).count(), 16);
+}
+
 #[test]
 fn settings_are_those_of_the_configuration() {
     let reading = read_of(&database_commands());
