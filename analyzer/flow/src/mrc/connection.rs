@@ -10,7 +10,7 @@ use roce_model::{Address, EventKind, EventRow, MrcIdsOrder, Span, TapId, Time};
 
 use super::causes::{Cause, Union};
 use super::messages::{MessageEnds, Messages};
-use super::paths::Paths;
+use super::paths::{PATIENCE, Paths};
 use super::seen::SeenMrc;
 use super::sent::{SentPackets, Slot, SlotFlags, Transmission};
 use super::sighting::{Sighting, SightingKind, Subject};
@@ -524,23 +524,25 @@ impl Connection {
         if self.probes.len() >= MAX_PROBES
             && let Some(oldest) = self.probes.pop_front()
         {
-            self.count_unanswered(&oldest);
+            self.count_unanswered(&oldest, time);
         }
         self.probes.push_back(OpenProbe { number, path, time });
     }
 
-    fn count_unanswered(&mut self, probe: &OpenProbe) {
+    fn count_unanswered(&mut self, probe: &OpenProbe, now: Time) {
         self.counts.unanswered += 1;
+        let is_mute = now.since(probe.time).0 > PATIENCE * self.longest.0;
         if let Some(path) = probe.path.and_then(|path| self.paths.get_mut(path)) {
             path.unanswered += 1;
+            path.is_mute |= is_mute;
         }
     }
 
-    /// Probes that nothing has answered, although there was time for it also on a path that takes longer than all that were measured.
+    /// Probes that nothing has answered, although there was time for it.
     pub(super) fn close_probes(&mut self) {
         for probe in core::mem::take(&mut self.probes) {
-            if self.last.since(probe.time).0 > undecided::PATIENCE * self.longest.0 {
-                self.count_unanswered(&probe);
+            if self.last.since(probe.time).0 > 2 * self.longest.0 {
+                self.count_unanswered(&probe, self.last);
             }
         }
     }

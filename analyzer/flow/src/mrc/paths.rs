@@ -7,6 +7,10 @@ use roce_model::{Address, MrcEntropyOrder, Span, TapId, Time};
 use super::causes::Union;
 use crate::timing::distribution::Distribution;
 
+/// A path may take so many times as long as all that were measured. Whatever takes longer does not come.
+pub(super) const PATIENCE: u64 = 8;
+/// Round trips of a path by which it is known how much they differ.
+pub(super) const SOME_SAMPLES: u64 = 8;
 /// Paths of a connection, at most: the last one takes the packets of all further ones.
 const MAX_PATHS: usize = 1024;
 
@@ -62,6 +66,8 @@ pub(super) struct Path {
     /// Packets of the whole connection when its last one was sent.
     pub(super) all_at_last: u64,
     pub(super) unanswered: u64,
+    /// One of its probes is not answered, although there was time for it on any path.
+    pub(super) is_mute: bool,
     pub(super) repair: Union,
 }
 

@@ -272,7 +272,7 @@ fn a_queue_pair_that_begins_again_is_another_connection() {
         .map(|row| (row.packets, row.sacks, row.retransmitted_packets, row.spurious))
         .collect();
     assert_eq!(counts, [(28, 27, 0, 0), (25, 25, 0, 0)]);
-    // What was not acknowledged is sent again after a silence, whatever its flag says.
+    // A packet that was not acknowledged is sent again after a silence, whatever its flag says.
     let mut wire = Wire::with_a_packet_missing();
     wire.now += 10_000_000;
     wire.send_by(26, 2, false);

@@ -3,9 +3,9 @@
 use roce_model::{EventKind, EventRow, MrcSack, Span, TapId, Time};
 use roce_wire::transport::uet::nack_name;
 
-use super::undecided::SOME_SAMPLES;
 use super::{Connection, Sighting};
 use crate::mrc::causes::{BEYOND_WINDOW, FAILED, MISSED, RESOURCES, TRIMMED, TRIMMED_LASTHOP};
+use crate::mrc::paths::SOME_SAMPLES;
 use crate::mrc::seen::SeenMrc;
 use crate::mrc::sent::{SlotFlags, Transmission};
 

@@ -7,23 +7,20 @@ use roce_model::{EventKind, EventRow, Span, Time};
 
 use super::Connection;
 use super::waiting::WaitingPacket;
-use crate::mrc::paths::Path;
+use crate::mrc::paths::{PATIENCE, Path, SOME_SAMPLES};
 use crate::mrc::sent::{Slot, SlotFlags, Transmission};
 
 /// Packets whose loss is likely and not certain, at most. About the oldest one beyond it is decided at once.
 const MAX_WAITING: usize = 512;
 /// SACKs after which the shortest time from a packet to its SACK is known.
 const MIN_SACKS: u64 = 20;
-/// A loss is certain after this many of the longest round trips: until then paths show how long theirs take.
-pub(super) const PATIENCE: u64 = 8;
 
 /// A packet that takes longer than all others of its path by so many times of what those differ was lost: what was measured is a sample, and the
 /// next one may take longer. Many samples come close to the longest time.
 const MARGIN: u64 = 2;
 /// SACKs of a connection that show by how much round trips of one path differ.
 const MANY_SACKS: u64 = 128;
-/// Round trips of a path by which it is known how much they differ, and those that are many. Of fewer the differences on other paths count.
-pub(super) const SOME_SAMPLES: u64 = 8;
+/// Round trips of a path that are many.
 const MANY_SAMPLES: u64 = 32;
 
 /// The sending of a packet that an answer names.
@@ -195,7 +192,7 @@ impl Connection {
             // No SACK names a packet of it, and one came in less than this time.
             (0, Some(within)) => age > within.0 + (MARGIN + 1) * self.spread.0,
             // It may be slower than all that were measured, unless its probe was not answered.
-            (0, None) => age >= self.longest.0 && path.unanswered > 0 || age >= PATIENCE * self.longest.0,
+            (0, None) => age >= self.longest.0 && path.is_mute || age >= PATIENCE * self.longest.0,
         }
     }
 
