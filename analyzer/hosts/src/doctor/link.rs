@@ -270,7 +270,8 @@ fn fec(facts: &Facts<'_>) -> Vec<Outcome> {
 fn bps_of_lane(facts: &Facts<'_>, interface: &str) -> Option<u64> {
     /// Most lanes of a port by its speed in Gbit/s (IEEE 802.3, clauses 82, 108, 109, 119 and 131): 40GBASE-R has four of 10,
     /// 100GBASE-R four of 25, and no port of 200 or 400 has more than eight.
-    const MOST_LANES: [(u64, u64); 7] = [(10, 1), (25, 1), (40, 4), (50, 2), (100, 4), (200, 8), (400, 8)];
+    const LANES_BY_GIGABITS: [(u64, u64); 7] =
+        [(10, 1), (25, 1), (40, 4), (50, 2), (100, 4), (200, 8), (400, 8)];
     let mut ports = facts.ports().map(|(_, port)| port);
     let port = ports.find(|port| port.interfaces.iter().any(|name| name == interface));
     // Lanes of the rate: 4 of `4X`.
@@ -288,7 +289,7 @@ fn bps_of_lane(facts: &Facts<'_>, interface: &str) -> Option<u64> {
     };
     let speed = of_port.or_else(of_interface)?;
     let lanes = lanes.or_else(|| {
-        let mut known = MOST_LANES
+        let mut known = LANES_BY_GIGABITS
             .iter()
             .filter(|(gigabits, _)| gigabits * 1_000_000_000 == speed);
         known.next().map(|(_, lanes)| *lanes)

@@ -52,7 +52,7 @@ pub(crate) const CHECKS: &[Check] = &[
 ];
 
 /// The speed of the slowest links of adapters with rate limits for classes, 25GBASE-R, in kbit/s.
-const LEAST_LINK_KBIT: u64 = 25_000_000;
+const MIN_LINK_KBIT: u64 = 25_000_000;
 
 /// DSCP by its name (RFC 2474, 2597, 3246, 8622) or number.
 fn dscp(value: &Value) -> Option<u8> {
@@ -210,8 +210,8 @@ fn ratelimit(facts: &Facts<'_>) -> Vec<Outcome> {
         };
         let speed = speed.or_else(of_interface);
         // Without the link's speed a limit is below that of any link that RoCE is used on, or is not judged.
-        let is_judged = rates.iter().all(|rate| *rate == 0 || *rate < LEAST_LINK_KBIT);
-        let Some(speed) = speed.or(is_judged.then_some(LEAST_LINK_KBIT * 1_000)) else {
+        let is_judged = rates.iter().all(|rate| *rate == 0 || *rate < MIN_LINK_KBIT);
+        let Some(speed) = speed.or(is_judged.then_some(MIN_LINK_KBIT * 1_000)) else {
             return Err(Unknown {
                 source: format!("rate of {name}"),
                 why: "the link's speed is not known".to_owned(),
