@@ -269,7 +269,7 @@ def until(what, seconds, found):
 def printed(program, folder):
     """Has the program write everything, and promtool check it."""
     for command in ["rules", "compat", "scrape-config", "systemd", "alertmanager", "dashboards"]:
-        run(program, "metrics", "files", command, "-o", folder)
+        run(program, "metrics", "files", command, "-o", folder, "--overwrite")
     for name in ["roce.rules.yml", "roce-compat.rules.yml"]:
         run("promtool", "check", "rules", folder / name)
     run("promtool", "check", "config", folder / "prometheus.yml")
@@ -433,7 +433,7 @@ def main():
 
         # The printed configuration, in shorter time: intervals of a second, and alerts that do not wait.
         targets = [option for address in addresses.values() for option in ["--target", address]]
-        run(program, "metrics", "files", "scrape-config", *targets, "-o", folder)
+        run(program, "metrics", "files", "scrape-config", *targets, "-o", folder, "--overwrite")
         config = folder / "prometheus.yml"
         quick_config = re.sub(r"(_interval): \d+s", r"\1: 1s", config.read_text())
         config.write_text(quick_config.replace("rule_files:\n", "rule_files:\n  - roce-compat.rules.yml\n", 1))
