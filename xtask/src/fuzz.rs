@@ -47,7 +47,7 @@ const FROM_CAPTURES: [&str; 5] = ["pcap", "pcapng", "decode", "analysis", "trans
 const TRANSPORTS: [&str; 3] = ["mrc", "uet", "transports"];
 
 /// Targets whose first byte picks a parser, and how many they have.
-const KINDS: [(&str, u64); 2] = [("device", 6), ("fabric", 5)];
+const KINDS: [(&str, u64); 3] = [("device", 6), ("fabric", 5), ("transports", 5)];
 
 /// Frames of a capture that become seeds of `transports`.
 const MAX_FRAMES: usize = 20;

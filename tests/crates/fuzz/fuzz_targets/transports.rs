@@ -16,10 +16,10 @@ use roce_wire::{AssignedNumbers, LinkType, MAX_HOPS, decode_with};
 const HOSTS: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 
 fuzz_target!(|data: &[u8]| {
-    let Some((kind, bytes)) = data.split_first() else {
+    let Some((kind, bytes)) = roce_fuzz::kind(data, 5) else {
         return;
     };
-    match kind % 5 {
+    match kind {
         0 => {
             if let Some(found) = mrc::parse(bytes) {
                 let _ = found.is_proof(bytes.len());
