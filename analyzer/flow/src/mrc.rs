@@ -131,11 +131,7 @@ impl Mrc {
         let to = Direction::from_packet(packet);
         let seen = sighting(packet, headers);
         let (at, opposite) = match headers.headers {
-            MrcHeaders::Write(_) => {
-                self.end(to, &seen);
-                (self.of_data(to), None)
-            }
-            MrcHeaders::Probe { .. } => (self.of_data(to), None),
+            MrcHeaders::Write(_) | MrcHeaders::Probe { .. } => (self.of_data(to, &seen), None),
             MrcHeaders::Sack(sack) => (self.of_ids(to, sack.ids), Some(sack.ids)),
             MrcHeaders::Nack { ids, .. } => (self.of_ids(to, ids), Some(ids)),
             MrcHeaders::Acknowledge { .. } => (self.by_requestor.get(&to.back(to.qpn)).copied(), None),
@@ -156,25 +152,17 @@ impl Mrc {
         self.connections.observe(at, &seen, events)
     }
 
-    /// Ends the connection of data to a queue pair, if a packet is of the next one between the same queue pairs.
-    fn end(&mut self, to: Direction, seen: &Sighting) {
-        let at = self.by_data.get(&to).copied();
-        let Some(connection) = at.and_then(|at| self.connections.get_mut(at)) else {
-            return;
-        };
-        if connection.ends_before(seen) {
-            let requestor = connection.requestor_qpn;
-            self.by_data.remove(&to);
+    /// The connection of data and probes to a queue pair; a new one if there is none, or if the packet shows that the known one has ended.
+    fn of_data(&mut self, to: Direction, seen: &Sighting) -> Option<usize> {
+        if let Some(at) = self.by_data.get(&to).copied() {
+            let known = self.connections.get_mut(at);
+            let ended = known.and_then(|known| known.ends_before(seen).then_some(known.requestor_qpn));
+            let Some(requestor) = ended else {
+                return Some(at);
+            };
             if let Some(qpn) = requestor {
                 self.by_requestor.remove(&Direction { qpn, ..to });
             }
-        }
-    }
-
-    /// The connection of data and probes to a queue pair; a new one if there is none.
-    fn of_data(&mut self, to: Direction) -> Option<usize> {
-        if let Some(at) = self.by_data.get(&to) {
-            return Some(*at);
         }
         let low = to.by_low_bits();
         // SACKs came before its first packet of data.

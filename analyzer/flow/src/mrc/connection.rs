@@ -24,6 +24,8 @@ const RECENT_CONTROLS: usize = 64;
 pub(super) const NEARLY_ALL: u64 = 90;
 /// Timeouts of one timer differ by less than this part of it.
 const TIMER_SHARE: u64 = 100;
+/// The unit of the local ACK timeout, which is 2^n of it (OCP-MRC-1.0).
+const TIMER_UNIT: u64 = 1_024;
 /// A mirror's copy follows its packet within this time.
 const MAX_COPY: Span = Span(1_000_000);
 /// No network delays a packet for longer.
@@ -351,7 +353,8 @@ impl Connection {
     /// True if a first sending shows that the queue pairs were set up anew: its PSN was sent before a silence that is longer than any network
     /// delays a packet, and nothing asks for it.
     pub(super) fn ends_before(&mut self, seen: &Sighting) -> bool {
-        let Some((_, highest)) = self.range.filter(|_| !seen.is_again) else {
+        let is_first = matches!(seen.what, SightingKind::Data { .. }) && !seen.is_again;
+        let Some((_, highest)) = self.range.filter(|_| is_first) else {
             return false;
         };
         let position = self.position(seen.psn);
@@ -506,10 +509,17 @@ impl Connection {
         }
     }
 
-    /// True of the time between two sendings of a packet that a timer measures: SACKs that come before it expires say nothing then.
+    /// True of the time between two sendings of a packet that a timer measures: SACKs that come before it expires say nothing then. It is that of a
+    /// timeout before, or one that a queue pair can have, and many round trips; times of other causes lie so close above one of these in 1 of 70.
     fn is_timeout(&self, after: Span) -> bool {
-        let is_equal = |timer: Span| after >= timer && after.0 - timer.0 <= timer.0 / TIMER_SHARE;
-        self.timer.is_some_and(is_equal)
+        let is_equal = |timer: u64| after.0 >= timer && after.0 - timer <= timer / TIMER_SHARE;
+        let possible = || {
+            (after.0 / TIMER_UNIT)
+                .checked_ilog2()
+                .map(|power| TIMER_UNIT << power)
+        };
+        let is_long = self.shortest.is_some() && after.0 > PATIENCE * self.longest.0;
+        self.timer.is_some_and(|timer| is_equal(timer.0)) || is_long && possible().is_some_and(is_equal)
     }
 
     /// True if at least `percent` of the PSNs between the lowest and the highest captured one were captured.
