@@ -7,6 +7,8 @@ use std::path::Path;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
+use crate::content::content;
+
 /// Names in one folder, at most; further ones are left out.
 const MAX_NAMES: usize = 8192;
 
@@ -123,6 +125,21 @@ impl FileTree {
     /// When it cannot be read, is no regular file, or no UTF-8.
     pub fn text(&self, path: &str, limit: u64) -> io::Result<String> {
         String::from_utf8(self.read(path, limit)?).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The whole text of a regular file that has at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no regular file, is larger, or is no UTF-8.
+    pub fn whole_text(&self, path: &str, limit: u64) -> io::Result<String> {
+        let bytes = self.read(path, limit.saturating_add(1))?;
+        if bytes.len() as u64 > limit {
+            return Err(io::Error::other(format!("it has more than {limit} bytes")));
+        }
+        if let Some(found) = content(&bytes) {
+            return Err(io::Error::other(format!("this is {found}, and no text")));
+        }
+        String::from_utf8(bytes).map_err(|_| io::Error::other("this is data, or a text that is not UTF-8"))
     }
 
     /// True if a folder is there.

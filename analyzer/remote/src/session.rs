@@ -19,6 +19,10 @@ use crate::program::EndedProgram;
 const MAX_LINE_BYTES: u64 = 16 << 10;
 /// Lines that wait to be read; the script waits when there are more.
 const MAX_WAITING_LINES: usize = 256;
+/// Lines that a script may say before the one that ends them.
+const MAX_SAID_LINES: usize = 4_096;
+/// A script may take so many times the time of one line to say all of them.
+const MAX_LINE_TIMES: u32 = 4;
 /// Bytes of standard error that are kept: the last ones.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Bytes of a block of a file.
@@ -427,6 +431,31 @@ impl Session {
         self.script.line(patience)
     }
 
+    /// The script's next lines, up to the one of which `is_last` is true, or its end. Each one may take `patience`, and all of them a few times
+    /// that: a machine that says a word now and then holds nobody up.
+    ///
+    /// # Errors
+    /// If it is silent for too long, or goes on for too long.
+    pub(crate) fn lines(
+        &mut self,
+        patience: Duration,
+        mut is_last: impl FnMut(&str) -> bool,
+    ) -> Result<(), RemoteError> {
+        let (begun, longest) = (self.machine.now(), patience * MAX_LINE_TIMES);
+        for _ in 0..MAX_SAID_LINES {
+            match self.line(patience) {
+                SessionLine::Text(line) if is_last(&line) => break,
+                SessionLine::Text(_) if self.machine.now().duration_since(begun) > longest => {
+                    return Err(RemoteError::TooSlow(longest));
+                }
+                SessionLine::Text(_) => {}
+                SessionLine::Silence => return Err(RemoteError::NoAnswer(patience)),
+                SessionLine::Closed => break,
+            }
+        }
+        Ok(())
+    }
+
     /// Closes the script's standard input, and waits for its end.
     ///
     /// # Errors
@@ -468,6 +497,12 @@ mod tests {
         assert_eq!(session.line(PATIENCE), SessionLine::Text("over".to_owned()));
         assert_eq!(session.line(PATIENCE), SessionLine::Closed);
         session.finish(PATIENCE).unwrap();
+        let dripping = "while echo; do sleep 0.02; done";
+        let slow = here()
+            .session(dripping)
+            .unwrap()
+            .lines(Duration::from_millis(50), |_| false);
+        assert!(matches!(slow, Err(RemoteError::TooSlow(_))), "{slow:?}");
         let failed = here().session("echo why >&2; exit 4").unwrap().finish(PATIENCE);
         assert!(
             matches!(&failed, Err(RemoteError::Failed { code: 4, text }) if text == "why"),

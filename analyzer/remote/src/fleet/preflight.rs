@@ -9,10 +9,7 @@ use super::fields::{field, is_plain, is_plain_path, text};
 use super::shell::{COMMON, head};
 use crate::clock::{self, Offset};
 use crate::machine::{Machine, RemoteError};
-use crate::session::SessionLine;
 
-/// Lines of an answer; what follows is not read.
-const MAX_LINES: usize = 4_096;
 /// Interfaces, programs and ports of RDMA devices, each.
 const MAX_ENTRIES: usize = 1_024;
 /// Bit of CAP_NET_RAW in a set of capabilities (Linux include/uapi/linux/capability.h).
@@ -365,16 +362,10 @@ pub fn ask(
     let script = [&head, COMMON, include_str!("preflight.sh")].concat();
     let mut session = machine.session(&script)?;
     let mut facts = Facts::default();
-    for _ in 0..MAX_LINES {
-        match session.line(patience) {
-            SessionLine::Text(line) => facts.take(&line),
-            SessionLine::Silence => return Err(RemoteError::NoAnswer(patience)),
-            SessionLine::Closed => break,
-        }
-        if facts.is_complete {
-            break;
-        }
-    }
+    session.lines(patience, |line| {
+        facts.take(line);
+        facts.is_complete
+    })?;
     let offset = if facts.is_complete {
         clock::measure(&mut session, patience)
     } else {

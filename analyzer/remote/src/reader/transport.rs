@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use roce_files::FileTree;
 use roce_switches::device::{Answers, Form, Question, Reason, file_name};
 use roce_switches::pasted::{PastedText, pasted};
 
@@ -13,8 +14,6 @@ use crate::machine::{CommandOutput, Machine, RemoteError};
 
 /// Commands of one reading that may take too long; behind them the others are not given any more.
 pub(crate) const MAX_TIMEOUTS: usize = 2;
-/// Files of a folder with recorded answers that are looked at for the output of scripts.
-const MAX_FILES: usize = 4_096;
 
 /// A way to ask a device.
 pub(crate) trait Transport: Send {
@@ -99,7 +98,7 @@ fn failed(error: &RemoteError) -> UnansweredQuestion {
 /// content says what it answers. Or one file with what somebody pasted, whose content says which answers it has.
 ///
 /// A script is answered by all of them: its commands are found by the names of their files. A file that begins with `== ` has the
-/// output of a whole script.
+/// output of a whole script. No link leads out of the folder.
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
@@ -126,7 +125,12 @@ impl Files {
         }))
     }
 
-    fn whole(&self, command: &str) -> Outcome {
+    fn unreachable(&self, error: &std::io::Error) -> UnansweredQuestion {
+        let text = format!("{}: {error}", self.folder.display());
+        UnansweredQuestion::new(Reason::Unreachable, text)
+    }
+
+    fn whole(&self, tree: &FileTree, command: &str) -> Outcome {
         // A recording of texts alone answers a question for a document, too.
         let plain = command.strip_suffix("| json").unwrap_or(command).trim_end();
         let names = [file_name(command), file_name(plain)];
@@ -134,35 +138,29 @@ impl Files {
             .iter()
             .flat_map(|name| [".json", ".txt", ".log", ""].map(|ending| format!("{name}{ending}")));
         for file in files {
-            let path = self.folder.join(file);
             // A look that fails for another reason does not say that there is none.
-            let absent = [ErrorKind::NotFound, ErrorKind::InvalidFilename];
-            if path
-                .symlink_metadata()
-                .is_err_and(|error| absent.contains(&error.kind()))
-            {
-                continue;
-            }
-            let text = roce_files::read_text(&path, MAX_ANSWER_BYTES)
-                .map_err(|error| UnansweredQuestion::new(Reason::Parse, error.to_string()))?;
+            let text = match tree.whole_text(&file, MAX_ANSWER_BYTES) {
+                Ok(text) => text,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidFilename) => {
+                    continue;
+                }
+                Err(error) => {
+                    let path = self.folder.join(file);
+                    let text = format!("{}: {error}", path.display());
+                    return Err(UnansweredQuestion::new(Reason::Parse, text));
+                }
+            };
             return refusal(&text).map_or(Ok(text), Err);
         }
         let text = format!("there is no recorded answer {}.json or .txt", names[0]);
         Err(UnansweredQuestion::new(Reason::Unsupported, text))
     }
 
-    fn sections(&self, script: &str) -> Outcome {
+    fn sections(&self, tree: &FileTree, script: &str) -> Outcome {
         // A listing that ends with an error may lack answers: it is no folder with fewer of them.
-        let listed: std::io::Result<Vec<PathBuf>> = std::fs::read_dir(&self.folder).and_then(|entries| {
-            let paths = entries.take(MAX_FILES).map(|entry| Ok(entry?.path()));
-            paths.collect()
-        });
-        let mut paths = listed.map_err(|error| {
-            let text = format!("{}: {error}", self.folder.display());
-            UnansweredQuestion::new(Reason::Unreachable, text)
-        })?;
+        let mut names = tree.names("").map_err(|error| self.unreachable(&error))?;
         // The last of two files of one name counts: `.json` goes behind `.txt`.
-        paths.sort_by_key(|path| (path.extension().map(|ending| ending == "json"), path.clone()));
+        names.sort_by_key(|name| Path::new(name).extension().map(|ending| ending == "json"));
         // Commands of the script by the names of their files.
         let commands: BTreeMap<String, &str> = script
             .split(['"', '\n'])
@@ -170,12 +168,12 @@ impl Files {
             .map(|command| (file_name(command), command))
             .collect();
         let mut all = String::new();
-        for path in paths {
-            let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
+        for file in &names {
+            let Some(name) = Path::new(file).file_stem().and_then(|name| name.to_str()) else {
                 continue;
             };
             let left = MAX_ANSWER_BYTES.saturating_sub(all.len() as u64);
-            let text = match roce_files::read_text(&path, left) {
+            let text = match tree.whole_text(file, left) {
                 Ok(text) if !name.starts_with('.') => text,
                 _ => continue,
             };
@@ -229,13 +227,13 @@ impl Transport for Files {
             Some(Err(error)) => return vec![Err(error)],
             None => {}
         }
-        if let Err(error) = std::fs::read_dir(&self.folder) {
-            let text = format!("{}: {error}", self.folder.display());
-            return vec![Err(UnansweredQuestion::new(Reason::Unreachable, text))];
-        }
+        let tree = match FileTree::recorded(&self.folder) {
+            Ok(tree) => tree,
+            Err(error) => return vec![Err(self.unreachable(&error))],
+        };
         let outcome = |question: &Question| match question.form {
-            Form::Whole => self.whole(&question.command),
-            Form::Sections => self.sections(&question.command),
+            Form::Whole => self.whole(&tree, &question.command),
+            Form::Sections => self.sections(&tree, &question.command),
         };
         questions.iter().map(outcome).collect()
     }
@@ -261,7 +259,8 @@ impl Transport for Files {
             Some(Err(_)) => {}
             None => {
                 let mut named = Answers::default();
-                if let Ok(text) = self.sections("") {
+                let tree = FileTree::recorded(&self.folder).map_err(|error| self.unreachable(&error));
+                if let Ok(text) = tree.and_then(|tree| self.sections(&tree, "")) {
                     named.add(&Question::script(""), &text);
                 }
                 for (name, text) in named.iter() {

@@ -4,10 +4,7 @@ use super::facts::HostFacts;
 use super::script;
 use crate::clock::{self, Offset};
 use crate::machine::{Machine, RemoteError};
-use crate::session::SessionLine;
 
-/// Lines about routes: one for each address that a host connects to, and what a login shell says.
-const MAX_LINES: usize = 4_096;
 /// Steps of a clock from which on its answers are coarse: a second.
 const COARSE_STEP_NS: i64 = 1_000_000_000;
 
@@ -19,17 +16,14 @@ pub(super) fn ask(machine: &Machine, peers: &[&str], facts: &mut HostFacts) -> R
     let patience = machine.patience();
     let mut session = machine.session(&script::clock(peers)?)?;
     let mut is_complete = false;
-    for _ in 0..MAX_LINES {
-        match session.line(patience) {
-            SessionLine::Text(line) if line == "end=1" => {
-                is_complete = true;
-                break;
-            }
-            SessionLine::Text(line) => facts.note_route(&line),
-            SessionLine::Silence => return Err(RemoteError::NoAnswer(patience)),
-            SessionLine::Closed => break,
+    // Lines about routes, one for each address that a host connects to, and what a login shell says.
+    session.lines(patience, |line| {
+        is_complete = line == "end=1";
+        if !is_complete {
+            facts.note_route(line);
         }
-    }
+        is_complete
+    })?;
     // This machine's own clock needs no measurement.
     if is_complete && !machine.is_local() {
         facts.offset_ns = clock::measure(&mut session, patience).map_or(0, offset_ns);

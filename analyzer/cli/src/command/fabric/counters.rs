@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use roce_files::FileTree;
 use roce_remote::DeviceReader;
 use roce_switches::inventory::{
     HypervisorKind, HypervisorTarget, Inventory, SwitchKind, SwitchTarget, Transport,
@@ -200,12 +201,11 @@ fn folder_kind(folder: &Path, inventory: &Inventory) -> Option<Kind> {
     if inventory.hypervisor(&name).is_some() {
         return Some(Kind::Esxi);
     }
-    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_LOOKED_AT);
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    files.sort();
-    files.iter().find_map(|file| {
-        let text = roce_files::read_text(file, MAX_PASTED_BYTES).ok()?;
-        let name = file.file_stem()?.to_string_lossy();
+    let tree = FileTree::recorded(folder).ok()?;
+    let names = tree.names("").ok()?;
+    names.iter().take(MAX_LOOKED_AT).find_map(|file| {
+        let text = tree.whole_text(file, MAX_PASTED_BYTES).ok()?;
+        let name = Path::new(file).file_stem()?.to_string_lossy();
         Some(kind_of(pasted(&text, &name)?.device))
     })
 }
