@@ -238,6 +238,11 @@ fn errors(facts: &Facts<'_>) -> Vec<Outcome> {
     )
 }
 
+/// True of lanes of so many bits in a second that need error correction with most cables (IEEE 802.3, clauses 91 and 108).
+pub(crate) fn needs_fec(bps_of_lane: u64) -> bool {
+    bps_of_lane >= 25_000_000_000
+}
+
 fn fec(facts: &Facts<'_>) -> Vec<Outcome> {
     let netdevs = facts.ports_of_hosts();
     each(
@@ -252,7 +257,7 @@ fn fec(facts: &Facts<'_>) -> Vec<Outcome> {
             let said = format!("{}: error correction {active}", netdev.name);
             let is_off = active.eq_ignore_ascii_case("off");
             Ok(match lane {
-                Some(lane) if is_off && lane >= 25_000_000_000 => Outcome::warning(
+                Some(lane) if is_off && needs_fec(lane) => Outcome::warning(
                     &netdev.name,
                     format!("{said} at {} for each lane", gigabits(lane)),
                 )

@@ -257,7 +257,7 @@ fn answers(text: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
 }
 
 /// The command behind a prompt: `$ cat X`, `root@n1:~# sudo cat X`; also `ulimit` alone, which has no other use at the start of a line.
-fn command_of(line: &str) -> Option<&str> {
+pub(super) fn command_of(line: &str) -> Option<&str> {
     if line.trim_start().starts_with("ulimit -") {
         return Some(line.trim());
     }

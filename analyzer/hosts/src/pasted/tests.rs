@@ -456,3 +456,78 @@ fn rails_of_one_subnet_are_judged_by_ip_addr_and_sysctl() {
         Status::NotApplicable
     );
 }
+
+/// After mstflint's mlxlink_commander.cpp and mlxlink_cmd_print.cpp: a link without trouble.
+const MLXLINK: &str = "# mlxlink -d mlx5_0 -c -m\n\nOperational Info\n----------------\nState                              : \u{1b}[32mActive\u{1b}[0m\nPhysical state                     : ETH_AN_FSM_ENABLE\nSpeed                              : 200G\nWidth                              : 4x\nFEC                                : Standard RS-FEC (544,514)\nAuto Negotiation                   : ON\n\nSupported Info\n--------------\nEnabled Link Speed (Ext.)          : 0x000017f2 (200G,100G_2X,100G_4X,25G)\nSupported Cable Speed (Ext.)       : 0x000017d0 (200G,100G_2X)\n\nTroubleshooting Info\n--------------------\nStatus Opcode                      : 0\nGroup Opcode                       : N/A\nRecommendation                     : No issue was observed\n\nPhysical Counters and BER Info\n------------------------------\nTime Since Last Clear [Min]        : 348349.5\nEffective Physical Errors          : 0\nEffective Physical BER             : 15E-255\nRaw Physical Errors Per Lane       : 3183333,242074,1,0\nRaw Physical BER                   : 1E-8\nLink Down Counter                  : 3\n";
+
+#[test]
+fn links_of_mlxlink_are_judged() {
+    let found = judged(MLXLINK, "link.mlxlink");
+    assert_eq!(
+        (found.status, found.object.as_str()),
+        (Status::Ok, "mlx5_0"),
+        "{}",
+        found.summary
+    );
+    let seen = &found.seen[0].value;
+    assert_eq!(
+        seen,
+        "Active, 200G 4x, Standard RS-FEC (544,514), raw BER 1E-8, effective BER 15E-255, link downs 3"
+    );
+    for (right, wrong, expected) in [
+        ("No issue was observed", "Bad signal integrity", None),
+        (
+            ": 0\nGroup",
+            ": 15\nGroup",
+            Some("status 15, No issue was observed"),
+        ),
+        (
+            "\u{1b}[32mActive\u{1b}[0m",
+            "Polling",
+            Some("its state is Polling"),
+        ),
+        ("15E-255", "4E-11", Some("4e-11")),
+        ("1E-8", "3E-4", Some("3e-4")),
+        ("Standard RS-FEC (544,514)", "No FEC", Some("no error correction")),
+        (": 200G\n", ": 100G\n", Some("both allow 200G")),
+        // The cable does not allow more.
+        ("0x000017d0 (200G,100G_2X)", "0x000017d0 (100G_2X)", None),
+    ] {
+        let text = MLXLINK.replace(right, wrong);
+        assert_ne!(text, MLXLINK, "{wrong}");
+        let found = judged(&text, "link.mlxlink");
+        match expected {
+            Some(expected) => {
+                assert_eq!(found.status, Status::Warning, "{wrong}: {}", found.summary);
+                assert!(found.summary.contains(expected), "{}", found.summary);
+            }
+            None => assert_eq!(found.status, Status::Ok, "{wrong}: {}", found.summary),
+        }
+    }
+}
+
+#[test]
+fn documents_and_several_links_of_mlxlink() {
+    let document = json!({ "status": { "code": 0, "message": "success" }, "result": { "output": {
+        "Operational Info": { "State": "Polling", "Speed": "N/A", "Width": "N/A" },
+        "Supported Info": { "Enabled Link Speed": { "mask": "0x80", "values": ["NDR", "HDR"] } },
+        "Troubleshooting Info": { "Status Opcode": "1024", "Recommendation": "Cable is unplugged" },
+    } } });
+    let text = serde_json::to_string_pretty(&document).unwrap();
+    let host = pasted_host(&text, "mlxlink_mlx5_3").unwrap();
+    let found = judge(&host, &Plan::default(), &["link.mlxlink".to_owned()]);
+    assert_eq!(
+        found[0].outcome.summary,
+        "mlx5_3: status 1024, Cable is unplugged; its state is Polling"
+    );
+    let both = format!("{MLXLINK}# mlxlink -d /dev/mst/mt4129_pciconf1 --json\n{text}\n");
+    let host = pasted_host(&both, "out").unwrap();
+    let objects: Vec<String> = judge(&host, &Plan::default(), &["link.mlxlink".to_owned()])
+        .into_iter()
+        .map(|found| format!("{} {}", found.outcome.status.name(), found.outcome.object))
+        .collect();
+    assert_eq!(objects, ["ok mlx5_0", "warning mt4129_pciconf1"]);
+    // What `ibstat` and `ethtool` call alike stays theirs.
+    let text = MLXLINK.replace("State   ", "Stale   ") + "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Down\n";
+    assert_eq!(judged(&text, "link.mlxlink").status, Status::Unknown);
+}
