@@ -23,6 +23,7 @@ pub fn pasted_host(text: &str, name: &str) -> Option<Host> {
     let mut found = PastedFiles::default();
     found.paths(&text);
     found.shown(&text);
+    found.named(&text, name);
     verbs::read(&text, &mut found);
     settings::read(&text, name, &mut found);
     pci::read(&text, &mut found);

@@ -104,13 +104,17 @@ pub(crate) const CHECKS: &[Check] = &[
 ];
 
 fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
-    let active = facts.ports().filter(|(_, port)| port.is_active());
+    let active = facts
+        .ports()
+        .filter(|(_, port)| port.is_active() || port.can_be_active(facts.host) && !port.gids.is_empty());
     each(
         active,
         |(_, port)| port.object.clone(),
         |(_, port)| {
             let path = format!("{}/gid_attrs/types", port.path);
             let object = &port.object;
+            // Ports without a cable need no address.
+            let status = |status| if port.is_active() { status } else { Status::Info };
             if port.gids.iter().any(|gid| gid.is_v2.is_none()) && port.best_gid().is_none() {
                 return Err(Unknown {
                     source: format!("/{path}"),
@@ -126,15 +130,18 @@ fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
             let interface = port.interfaces.first().map_or("INTERFACE", String::as_str);
             let fix = format!("ip addr add ADDRESS/PREFIX dev {interface}");
             Ok(if v2.is_empty() {
-                Outcome::critical(
+                let is_active = if port.is_active() { "is active and " } else { "" };
+                Outcome::new(
+                    status(Status::Critical),
                     object,
-                    format!("{object} is active and has no address of RoCE v2"),
+                    format!("{object} {is_active}has no address of RoCE v2"),
                 )
                 .seen(&path, "no RoCE v2")
                 .expected("a RoCE v2 entry with an IP address")
                 .fix(fix)
             } else if port.best_gid().is_none() {
-                Outcome::warning(
+                Outcome::new(
+                    status(Status::Warning),
                     object,
                     format!("{object} has link-local addresses alone: RoCE v2 cannot be routed"),
                 )
@@ -187,7 +194,7 @@ fn choose_index(facts: &Facts<'_>, name: &str, best: u32) -> String {
 fn choice(facts: &Facts<'_>) -> Vec<Outcome> {
     let active = facts
         .ports()
-        .filter(|(_, port)| port.is_active() && !port.gids.is_empty());
+        .filter(|(_, port)| port.can_be_active(facts.host) && !port.gids.is_empty());
     each(
         active,
         |(_, port)| port.object.clone(),
@@ -237,16 +244,12 @@ fn choice(facts: &Facts<'_>) -> Vec<Outcome> {
 }
 
 fn cm_mode(facts: &Facts<'_>) -> Vec<Outcome> {
-    let all: Vec<_> = facts.ports().collect();
     each(
-        all,
-        |(_, port)| port.object.clone(),
-        |(device, port)| {
-            let path = format!(
-                "sys/kernel/config/rdma_cm/{}/ports/{}/default_roce_mode",
-                device.name, port.number
-            );
-            let object = &port.object;
+        facts.ports_with_settings(),
+        |(device, number)| format!("{device}:{number}"),
+        |(device, number)| {
+            let path = format!("sys/kernel/config/rdma_cm/{device}/ports/{number}/default_roce_mode");
+            let object = &format!("{device}:{number}");
             match facts.host.need(&path) {
                 Ok(mode) if mode == "RoCE v2" => {
                     Ok(Outcome::ok(object, format!("{object}: rdma_cm uses RoCE v2")).seen(&path, mode))

@@ -189,13 +189,21 @@ fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
                 .split_once('(')
                 .and_then(|(_, rest)| rest.split_once(')'))
                 .map(|(inner, _)| inner);
-            let (width, kind) = inner
-                .and_then(|inner| inner.split_once("X "))
-                .ok_or_else(|| odd(&path, &text))?;
-            let lanes: u32 = width.trim().parse().map_err(|_| odd(&path, &text))?;
+            // `ibstat` has the rate alone.
+            let lanes = match inner {
+                None if facts.host.is_partial => None,
+                inner => {
+                    let (width, kind) = inner
+                        .and_then(|inner| inner.split_once("X "))
+                        .ok_or_else(|| odd(&path, &text))?;
+                    let width: u32 = width.trim().parse().map_err(|_| odd(&path, &text))?;
+                    Some((width, kind.trim()))
+                }
+            };
             let name = &port.object;
-            let is_narrow = lanes == 1 || lanes == 2 && !["HDR", "NDR", "XDR"].contains(&kind.trim());
-            Ok(if is_narrow {
+            let narrow = lanes
+                .filter(|(lanes, kind)| *lanes == 1 || *lanes == 2 && !["HDR", "NDR", "XDR"].contains(kind));
+            Ok(if let Some((lanes, _)) = narrow {
                 Outcome::warning(
                     name,
                     format!("{name} runs with {lanes} of 4 lanes, {}", gigabits(rate)),
@@ -214,15 +222,14 @@ fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
                     ),
                 )
                 .expected(gigabits(most))
-            } else {
+            } else if let Some((lanes, kind)) = lanes {
                 Outcome::ok(
                     name,
-                    format!(
-                        "{name} runs at {}: {lanes} lanes of {}",
-                        gigabits(rate),
-                        kind.trim()
-                    ),
+                    format!("{name} runs at {}: {lanes} lanes of {kind}", gigabits(rate)),
                 )
+            } else {
+                let said = format!("{name} runs at {}; its lanes are not known", gigabits(rate));
+                Outcome::info(name, said)
             }
             .seen(&path, text))
         },

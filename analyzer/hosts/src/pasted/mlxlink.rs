@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::files::{PastedFiles, command_of};
+use super::files::{PastedFiles, command_of, device_in};
 use crate::hca::is_plain_name;
 
 /// First heading of each link.
@@ -51,14 +51,15 @@ impl ShownLink {
             self.fields.entry(key).or_insert_with(|| json!(value));
         }
     }
+}
 
-    fn end(self, found: &mut PastedFiles) {
-        if !self.fields.is_empty() {
-            found.answer(
-                &format!("mlxlink.{}.json", self.name),
-                &Value::Object(self.fields),
-            );
-        }
+/// Ends what one run shows.
+fn end(link: Option<ShownLink>, found: &mut PastedFiles) {
+    if let Some(link) = link.filter(|link| !link.fields.is_empty()) {
+        found.answer(
+            &format!("mlxlink.{}.json", link.name),
+            &Value::Object(link.fields),
+        );
     }
 }
 
@@ -79,10 +80,10 @@ pub(super) fn read(text: &str, name: &str, found: &mut PastedFiles) {
             continue;
         }
         if let Some(named) = asked_device(line).or_else(|| line.starts_with('=').then(|| device_in(line))?) {
-            link.take().map_or((), |link| link.end(found));
+            end(link.take(), found);
             device = named;
         } else if line.trim() == FIRST_HEADING {
-            link.take().map_or((), |link| link.end(found));
+            end(link.take(), found);
             link = Some(ShownLink {
                 name: device.to_owned(),
                 fields: Map::new(),
@@ -101,9 +102,7 @@ pub(super) fn read(text: &str, name: &str, found: &mut PastedFiles) {
             }
         }
     }
-    if let Some(link) = link {
-        link.end(found);
-    }
+    end(link, found);
 }
 
 /// A document of `mlxlink --json`: headings with keys, whose values are texts, or lists with a mask.
@@ -130,7 +129,7 @@ fn of_document(document: &Value, device: &str, found: &mut PastedFiles) {
             _ => {}
         }
     }
-    link.end(found);
+    end(Some(link), found);
 }
 
 /// The device in a command: `mlxlink -d mlx5_0 -c`, also of MST: `/dev/mst/mt4129_pciconf0`.
@@ -144,13 +143,4 @@ fn asked_device(line: &str) -> Option<&str> {
     words.find(|word| ["-d", "--device"].contains(word))?;
     let name = words.next()?.rsplit('/').next()?;
     is_plain_name(&name.replace(':', "_")).then_some(name)
-}
-
-/// The name of a device of `mlx5_core` in another text: a file's name, a line between two outputs.
-fn device_in(text: &str) -> Option<&str> {
-    const START: &str = "mlx5_";
-    let at = text.find(START)?;
-    let rest = &text[at..];
-    let digits = rest[START.len()..].bytes().take_while(u8::is_ascii_digit).count();
-    (digits > 0).then(|| &rest[..START.len() + digits])
 }

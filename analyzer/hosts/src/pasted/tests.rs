@@ -531,3 +531,122 @@ fn documents_and_several_links_of_mlxlink() {
     let text = MLXLINK.replace("State   ", "Stale   ") + "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Down\n";
     assert_eq!(judged(&text, "link.mlxlink").status, Status::Unknown);
 }
+
+/// After ethtool's `-i` of mlx5_core and bnxt_en.
+#[test]
+fn drivers_and_firmware_of_ethtool_alone() {
+    let mlx5 = "driver: mlx5_core\nversion: 5.15.0-91-generic\nfirmware-version: 22.39.2048 (MT_0000000359)\nexpansion-rom-version: \nbus-info: 0000:3b:00.0\nsupports-statistics: yes\n";
+    for text in [mlx5.to_owned(), format!("$ ethtool -i ens1f0np0\n{mlx5}")] {
+        let found = judged(&text, "firmware.same");
+        assert_eq!(
+            (found.status, found.summary.as_str()),
+            (Status::Ok, "0000:3b:00.0: firmware 22.39.2048, driver mlx5_core")
+        );
+        let devices = judged(&text, "rdma.devices");
+        assert_eq!(devices.status, Status::Unknown, "{}", devices.summary);
+    }
+    // Two equal boards.
+    let other = mlx5.replace("3b:00", "5e:00").replace("22.39", "22.36");
+    let found = judged(&format!("{mlx5}{other}"), "firmware.same");
+    assert_eq!(found.status, Status::Warning, "{}", found.summary);
+    let bnxt = "driver: bnxt_en\nversion: 6.8.0\nfirmware-version: 226.0.145.0/pkg 226.1.107.1\nbus-info: 0000:17:00.0\n";
+    let found = judged(bnxt, "firmware.same");
+    assert_eq!(
+        (found.status, found.summary.as_str()),
+        (
+            Status::Info,
+            "0000:17:00.0: firmware 226.0.145.0/pkg 226.1.107.1, driver bnxt_en; its board is not known"
+        )
+    );
+    // The only device of a text is not an adapter of another vendor; adapters without RDMA are not shown.
+    let host = pasted_host(&format!("{DEVINFO}{bnxt}"), "out").unwrap();
+    assert!(!host.has("sys/class/infiniband/mlx5_2/device/uevent"));
+    let igb = bnxt.replace("bnxt_en", "igb");
+    assert!(pasted_host(&igb, "out").is_none());
+}
+
+/// After MLNX_OFED's show_gids: no state of a port.
+#[test]
+fn addresses_of_show_gids_alone_are_judged() {
+    let table = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\nmlx5_0\t1\t0\tfe80:0000:0000:0000:ba59:9fff:fea1:b2c0\t\t\tv1\tens1\nmlx5_0\t1\t1\tfe80:0000:0000:0000:ba59:9fff:fea1:b2c0\t\t\tv2\tens1\n";
+    let routed = "mlx5_0\t1\t3\t0000:0000:0000:0000:0000:ffff:c0a8:0001\t192.168.0.1  \tv2\tens1\n";
+    let text = format!("{table}{routed}");
+    let choice = judged(&text, "gid.choice");
+    assert_eq!(choice.status, Status::Info);
+    assert!(
+        choice.summary.ends_with("use --gid-index 3"),
+        "{}",
+        choice.summary
+    );
+    assert_eq!(
+        judged(&text, "gid.rocev2").summary,
+        "mlx5_0:1 has RoCE v2 at indexes 1, 3"
+    );
+    assert_eq!(judged(&text, "port.state").status, Status::Unknown);
+    // A port that may have no cable needs no address.
+    let alone = judged(table, "gid.rocev2");
+    assert_eq!(alone.status, Status::Info, "{}", alone.summary);
+    let active = format!("{table}mlx5_0 port 1 ==> ens1 (Up)\n");
+    assert_eq!(judged(&active, "gid.rocev2").status, Status::Warning);
+}
+
+/// After infiniband-diags, src/ibstat.c: a rate without a width.
+#[test]
+fn rates_of_ibstat_alone_are_shown() {
+    let text = "CA 'mlx5_0'\n\tFirmware version: 28.36.1700\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 17\n\t\tSM lid: 1\n\t\tLink layer: InfiniBand\n";
+    let speed = judged(text, "ib.speed");
+    assert_eq!(
+        (speed.status, speed.summary.as_str()),
+        (
+            Status::Info,
+            "mlx5_0:1 runs at 400 Gbit/s; its lanes are not known"
+        )
+    );
+    assert!(
+        judged(text, "firmware.same")
+            .summary
+            .contains("firmware 28.36.1700")
+    );
+    let ethernet = judged(&text.replace("InfiniBand", "Ethernet"), "link.speed");
+    assert_eq!(
+        (ethernet.status, ethernet.summary.as_str()),
+        (
+            Status::Info,
+            "mlx5_0:1 runs at 400 Gbit/s; the highest speed of its port is not known"
+        )
+    );
+}
+
+/// After MLNX_OFED's cma_roce_tos, which prints the number alone. 106 is DSCP 26 with ECT(0).
+#[test]
+fn the_default_class_of_rdma_cm_alone_is_judged() {
+    for (text, name, object) in [
+        ("cma_roce_tos -d mlx5_0 -p 1\n106\n", "out", "mlx5_0:1"),
+        ("# cma_roce_tos -d mlx5_0\n106\n", "out", "mlx5_0:1"),
+        (
+            "n1:~$ sudo cma_roce_tos -d mlx5_3 -p 2 -t 106\n106\n",
+            "out",
+            "mlx5_3:2",
+        ),
+        ("106\n", "cma_roce_tos_mlx5_1", "mlx5_1:1"),
+        ("106\n", "gpu1-cma_roce_tos", "DEVICE:1"),
+    ] {
+        let host = pasted_host(text, name).unwrap();
+        let found = judge(&host, &Plan::default(), &["roce.tos".to_owned()])
+            .remove(0)
+            .outcome;
+        assert_eq!(
+            (found.status, found.object),
+            (Status::Ok, format!("rdma_cm {object}")),
+            "{text}"
+        );
+    }
+    let found = judged("$ cma_roce_tos -d mlx5_0 -p 1\n0\n", "roce.tos");
+    assert_eq!(found.status, Status::Warning);
+    let mode = judged("$ cma_roce_mode -d mlx5_0 -p 1\nIB/RoCE v1\n", "gid.cm_mode");
+    assert_eq!(mode.status, Status::Warning, "{}", mode.summary);
+    // A number is nothing without a name, and an error is no number.
+    assert!(pasted_host("106\n", "out").is_none());
+    assert!(pasted_host("106\n107\n", "cma_roce_tos").is_none());
+    assert!(pasted_host("$ cma_roce_tos -d mlx5_0\ncommand not found\n", "out").is_none());
+}
