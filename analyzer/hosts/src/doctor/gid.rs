@@ -455,15 +455,25 @@ fn rails(facts: &Facts<'_>) -> Vec<Outcome> {
         |name| (*name).clone(),
         |name| {
             let of = |key: &str, scope: &str| format!("proc/sys/net/ipv4/conf/{scope}/{key}");
-            // The kernel takes the higher value of `all` and of the interface (ip-sysctl.rst).
-            let value = |key: &str| -> Result<u32, Unknown> {
-                let own: u32 = facts.host.number(&of(key, name))?;
-                let all: u32 = facts.host.number(&of(key, "all"))?;
-                Ok(own.max(all))
+            // A text has what somebody asked for: an interface began with what `default` says.
+            let has_own = facts.host.has(&of("arp_ignore", name));
+            let scope = if facts.host.is_partial && !has_own {
+                "default"
+            } else {
+                name.as_str()
             };
-            let ignore = value("arp_ignore")?;
+            // The kernel takes the higher value of `all` and of the interface (ip-sysctl.rst): one that is high enough decides.
+            let value = |key: &str, enough: u32| -> Result<u32, Unknown> {
+                let all: u32 = facts.host.number(&of(key, "all"))?;
+                let own = facts.host.number(&of(key, scope));
+                let is_decided = facts.host.is_partial && all >= enough;
+                Ok(own
+                    .or_else(|unknown| if is_decided { Ok(all) } else { Err(unknown) })?
+                    .max(all))
+            };
+            let ignore = value("arp_ignore", 1)?;
             // A text with ARP's settings alone says enough where they are wrong.
-            let filter = match value("rp_filter") {
+            let filter = match value("rp_filter", 2) {
                 Err(_) if facts.host.is_partial && ignore == 0 => None,
                 filter => Some(filter?),
             };
@@ -482,7 +492,7 @@ fn rails(facts: &Facts<'_>) -> Vec<Outcome> {
             } else {
                 Outcome::ok(*name, format!("{name} answers for its own addresses"))
             }
-            .seen(&of("arp_ignore", name), seen))
+            .seen(&of("arp_ignore", if facts.host.is_partial { "all" } else { scope }), seen))
         },
     )
 }

@@ -70,13 +70,11 @@ fn ports<'a>(facts: &'a Facts<'_>) -> Vec<(&'a RdmaDevice, &'a RdmaPort)> {
 }
 
 fn packets(facts: &Facts<'_>) -> Vec<Outcome> {
-    let names: Vec<&str> = ports(facts)
-        .into_iter()
-        .map(|(_, port)| port.object.as_str())
-        .collect();
-    if names.is_empty() {
+    let ports = ports(facts);
+    let names: Vec<&str> = ports.iter().map(|(_, port)| port.object.as_str()).collect();
+    let Some((_, first)) = ports.first() else {
         return Vec::new();
-    }
+    };
     let said = format!(
         "{} InfiniBand: its packets are not RoCE, and checks of PFC, ECN, DSCP and addresses do not concern it. These work: \
          `host counters`, `host hca`, `host gpus`, NCCL's logs, results of traffic tools, and files of packets with InfiniBand headers \
@@ -87,7 +85,8 @@ fn packets(facts: &Facts<'_>) -> Vec<Outcome> {
             format!("{} are", names.join(", "))
         }
     );
-    vec![Outcome::info("host", said).seen("sys/class/infiniband/*/ports/*/link_layer", "InfiniBand")]
+    let path = format!("{}/link_layer", first.path);
+    vec![Outcome::info("host", said).seen(&path, "InfiniBand")]
 }
 
 /// A LID: `0x1`, or 0 where a subnet manager gave none.

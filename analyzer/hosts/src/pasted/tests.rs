@@ -22,7 +22,7 @@ fn devices_of_ibv_devinfo_are_files() {
         ("phys_state", "5: LinkUp"),
         ("link_layer", "Ethernet"),
         // Four lanes of 100 Gbit/s.
-        ("rate", "400 Gb/sec (4X)"),
+        ("rate", "400 Gb/sec (4X NDR)"),
         ("lid", "0x11"),
         ("gids/3", "0000:0000:0000:0000:0000:ffff:0a00:6702"),
         ("gid_attrs/types/0", "IB/RoCE v1"),
@@ -455,6 +455,23 @@ fn rails_of_one_subnet_are_judged_by_ip_addr_and_sysctl() {
         judged(&text(0, "10.9.2.12"), "routing.rails").status,
         Status::NotApplicable
     );
+    // `all` and `default` alone: an interface begins with the default, and `all` can be high enough for all of them.
+    let alone = |ignore: [u32; 2], filter: [u32; 2]| {
+        let text = text(0, "10.9.1.12");
+        let (start, _) = text.split_once("net.ipv4").unwrap();
+        let mut text = start.to_owned();
+        for (scope, at) in [("all", 0), ("default", 1)] {
+            let lines = [("arp_ignore", ignore[at]), ("rp_filter", filter[at])];
+            for (setting, value) in lines {
+                writeln!(text, "net.ipv4.conf.{scope}.{setting} = {value}").unwrap();
+            }
+        }
+        judged(&text, "routing.rails").status
+    };
+    assert_eq!(alone([0, 0], [2, 2]), Status::Warning);
+    assert_eq!(alone([1, 0], [2, 0]), Status::Ok);
+    assert_eq!(alone([0, 1], [0, 0]), Status::Ok);
+    assert_eq!(alone([1, 1], [0, 1]), Status::Warning);
 }
 
 /// After mstflint's mlxlink_commander.cpp and mlxlink_cmd_print.cpp: a link without trouble.
@@ -649,4 +666,25 @@ fn the_default_class_of_rdma_cm_alone_is_judged() {
     assert!(pasted_host("106\n", "out").is_none());
     assert!(pasted_host("106\n107\n", "cma_roce_tos").is_none());
     assert!(pasted_host("$ cma_roce_tos -d mlx5_0\ncommand not found\n", "out").is_none());
+}
+
+/// After rdma-core, libibverbs/examples/devinfo.c: code 128 is NDR.
+#[test]
+fn infiniband_of_ibv_devinfo_is_judged() {
+    let text = DEVINFO
+        .replace("PORT_DOWN (1)", "PORT_ACTIVE (4)")
+        .replace("Ethernet", "InfiniBand")
+        .replace("sm_lid:\t\t\t0", "sm_lid:\t\t\t1");
+    let packets = judged(&text, "ib.packets");
+    assert_eq!(packets.status, Status::Info);
+    assert!(
+        packets.summary.contains("its packets are not RoCE"),
+        "{}",
+        packets.summary
+    );
+    let speed = judged(&text, "ib.speed");
+    assert_eq!(
+        (speed.status, speed.summary.as_str()),
+        (Status::Ok, "mlx5_2:1 runs at 400 Gbit/s: 4 lanes of NDR")
+    );
 }
