@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use regex::{Captures, Regex};
+use regex::{Captures, Match, Regex};
 use roce_jobs::prefix::{after_prefixes, without_docker};
 use roce_model::Span;
 use roce_verdict::LoggedStep;
@@ -170,19 +170,34 @@ impl Pattern {
         }
     }
 
-    /// The all-reduce of the step before, in a line of its own.
-    fn later(&self, line: &str) -> Option<Span> {
+    /// The all-reduce of the step before, in a line of its own; true: the line is one of each step (DeepSpeed's, but not of its parts).
+    fn later(&self, line: &str) -> Option<(Span, bool)> {
         let Self::BuiltIn(forms) = self else { return None };
         let found = forms.later.captures(after_prefixes(line))?;
+        let is_step = found.name("first").is_some() && !line.contains("_microstep");
         let value = found.name("first").or_else(|| found.name("second"))?;
-        span(value.as_str().parse().ok()?, 1e6)
+        Some((span(value.as_str().parse().ok()?, 1e6)?, is_step))
     }
 }
 
 impl BuiltInForms {
     /// The number of a step in a line that may have no time.
     fn number(&self, line: &str) -> Option<u64> {
-        self.step.captures(line)?.name("step")?.as_str().parse().ok()
+        self.numbered(line)?.as_str().parse().ok()
+    }
+
+    /// The number of a step. `step: 0.30` is a time.
+    fn numbered<'a>(&self, line: &'a str) -> Option<Match<'a>> {
+        let mut found = self
+            .step
+            .captures_iter(line)
+            .filter_map(|found| found.name("step"));
+        found.find(|number| {
+            let mut behind = line.get(number.end()..).unwrap_or_default().chars();
+            let is_fraction =
+                behind.next() == Some('.') && behind.next().is_some_and(|next| next.is_ascii_digit());
+            !is_fraction
+        })
     }
 
     /// A line of a program whose times have no unit.
@@ -205,7 +220,7 @@ impl BuiltInForms {
         if let Some(found) = self.in_seconds(line) {
             return Some(found);
         }
-        let step = self.step.captures(line)?.name("step")?;
+        let step = self.numbered(line)?;
         // Words before the number are of a prefix.
         let rest = line.get(step.end()..)?;
         let mut timed = self.allreduce.captures_iter(rest);
@@ -320,17 +335,21 @@ pub(crate) fn steps(
         // A bar overwrites its line.
         for text in text.split('\r') {
             let logged = pattern.read(text).or_else(|| {
-                let time = pattern.later(text)?;
-                let known = steps.last_mut().filter(|_| begun.is_none());
-                let Some(last) = known else {
-                    return Some(LoggedTimes {
-                        step: begun.take()?,
-                        allreduce: Some(time),
-                        total: None,
-                    });
-                };
-                last.allreduce = last.allreduce.or(Some(time));
-                None
+                let (time, is_step) = pattern.later(text)?;
+                let next = steps.last().map_or(0, |last| last.step.saturating_add(1));
+                if let Some(last) = steps
+                    .last_mut()
+                    .filter(|last| begun.is_none() && last.allreduce.is_none())
+                {
+                    last.allreduce = Some(time);
+                    return None;
+                }
+                // DeepSpeed does not number its lines: each is the next step.
+                Some(LoggedTimes {
+                    step: begun.take().or(is_step.then_some(next))?,
+                    allreduce: Some(time),
+                    total: None,
+                })
             });
             let Some(logged) = logged else {
                 begun = pattern.number(text).or(begun);
@@ -565,5 +584,22 @@ mod tests {
         ] {
             assert_eq!(pattern.read(line), None, "{line}");
         }
+    }
+
+    /// DeepSpeed's lines with `wall_clock_breakdown` have no number, and `step` is the time of the optimizer there.
+    #[test]
+    fn steps_of_deepspeed_are_counted() {
+        let line = |time: &str| {
+            format!(
+                "[2026-01-01 00:00:01,100] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 1.00 | bwd: 1.20 | bwd_allreduce: {time} | step: 0.30\n"
+            )
+        };
+        let parts = line("0.20")
+            .replace("fwd:", "fwd_microstep:")
+            .replace("allreduce:", "allreduce_microstep:");
+        let log = format!("{parts}{}{parts}{}", line("0.55"), line("0.65"));
+        let read = steps(Path::new("x"), log.as_bytes(), &Pattern::built_in().unwrap()).unwrap();
+        let numbers: Vec<(u64, Option<Span>)> = read.iter().map(|step| (step.step, step.allreduce)).collect();
+        assert_eq!(numbers, [(0, Some(Span(550_000))), (1, Some(Span(650_000)))]);
     }
 }

@@ -1,6 +1,7 @@
 //! Recognition of symptoms by the words of a line, and kinds of symptoms.
 
-use super::symptom::{Symptom, symptoms};
+use super::symptom::Symptom;
+use super::{adapter_symptoms, connection_symptoms};
 
 /// Symptoms of lines of known drivers and programs that say no more than that something failed, or did not end.
 static TIMED_OUT: Symptom = Symptom {
@@ -15,6 +16,13 @@ static FAILED: Symptom = Symptom {
     is_consequence: false,
     words: &[],
 };
+
+/// Symptoms; the first whose words fit counts.
+fn symptoms() -> impl Iterator<Item = &'static Symptom> {
+    adapter_symptoms::SYMPTOMS
+        .iter()
+        .chain(connection_symptoms::SYMPTOMS)
+}
 
 /// A server of NFS that did not answer and does again.
 pub(super) static SERVER_BACK: Symptom = Symptom {

@@ -48,7 +48,8 @@ const STATUS_NUMBER: [&str; 24] = [
 ];
 
 /// Words of which every error has one, in small letters: most lines of a log have none.
-const ERROR_WORDS: [&str; 44] = [
+const ERROR_WORDS: [&str; 45] = [
+    "no socket interface",
     "got stuck",
     "limited by",
     "gpu direct rdma disabled",

@@ -1,11 +1,8 @@
-//! Errors of programs that are no statuses of completions, by their words. The tables are in the files below.
+//! Errors of programs that are no statuses of completions, by their words. Those are in two tables.
 //!
 //! Sources: those named with each program in [`super`]; NCCL `src/misc/ibvwrap.cc`, `src/transport/net_ib.cc` (`ncclIbAsyncThreadMain`) and
 //! `src/misc/socket.cc`; Linux `drivers/net/ethernet/mellanox/mlx5/core/cmd.c`, `.../en_main.c`, `drivers/infiniband/hw/irdma/hw.c`,
 //! `fs/nfs`; `drivers/net/ethernet/broadcom/bnxt/bnxt_hwrm.c` and `bnxt.c`, `drivers/infiniband/hw/bnxt_re/qplib_rcfw.c`.
-
-mod adapters;
-mod connections;
 
 /// An error that is no status of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +15,4 @@ pub struct Symptom {
     pub(super) is_consequence: bool,
     /// Words of programs for it, in small letters: those of one entry stand together in a line.
     pub(super) words: &'static [&'static [&'static str]],
-}
-
-/// Symptoms; the first whose words fit counts.
-pub(super) fn symptoms() -> impl Iterator<Item = &'static Symptom> {
-    adapters::SYMPTOMS.iter().chain(connections::SYMPTOMS)
 }

@@ -969,6 +969,27 @@ fn more_lines_of_known_programs() {
         assert_eq!((found.program, symptom), (program, Some(name)), "{line}");
         assert_eq!(found.errno.map(|(_, name)| name), errno, "{line}");
     }
+    for (line, program, name) in [
+        (
+            "n1:5:9 [0] misc/socket.cc:333 NCCL WARN Bootstrap : no socket interface found",
+            Program::Nccl,
+            "no socket interface",
+        ),
+        (
+            "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.",
+            Program::PyTorch,
+            "rendezvous timeout",
+        ),
+        (
+            "A process failed to create a queue pair. This usually means either",
+            Program::OpenMpi,
+            "queue pair not made",
+        ),
+    ] {
+        let found = report(line).unwrap_or_else(|| panic!("{line}"));
+        let symptom = found.symptom.map(|symptom| symptom.name);
+        assert_eq!((found.program, symptom), (program, Some(name)), "{line}");
+    }
     let line = "[[28471,1],3][btl_openib_component.c:3493:handle_wc] from node03 to: node05 error polling LP CQ with status RETRY EXCEEDED ERROR status number 12 for wr_id 27a3c80 opcode 1  vendor error 129 qp_idx 0";
     assert_eq!(report(line).unwrap().peer.as_deref(), Some("node05"));
 }

@@ -1,6 +1,6 @@
 //! Symptoms between hosts: connections, peers, servers, collectives, and what follows from their errors.
 
-use super::Symptom;
+use super::symptom::Symptom;
 
 /// The more exact ones come first.
 pub(super) const SYMPTOMS: &[Symptom] = &[
@@ -33,6 +33,12 @@ pub(super) const SYMPTOMS: &[Symptom] = &[
             &["unreachable (7): status"],
             &["unreachable remote"],
         ],
+    },
+    Symptom {
+        name: "rendezvous timeout",
+        meaning: "not all ranks came to PyTorch's store in time: look whether all processes were started, and for MASTER_ADDR and MASTER_PORT",
+        is_consequence: false,
+        words: &[&["diststoreerror", "timed out"]],
     },
     Symptom {
         name: "collective timeout",

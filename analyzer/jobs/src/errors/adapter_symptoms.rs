@@ -1,9 +1,15 @@
 //! Symptoms of one host: its adapter, driver, firmware, link, memory and settings.
 
-use super::Symptom;
+use super::symptom::Symptom;
 
 /// The more exact ones come first.
 pub(super) const SYMPTOMS: &[Symptom] = &[
+    Symptom {
+        name: "queue pair not made",
+        meaning: "the adapter gave no queue pair: look for memory that may be locked (memlock), and how many queue pairs are in use",
+        is_consequence: false,
+        words: &[&["failed to create a queue pair"]],
+    },
     Symptom {
         name: "no GPUDirect RDMA",
         meaning: "NCCL found no support for GPUDirect RDMA on this adapter: data goes over host memory; look for nvidia_peermem or DMA-BUF, and the versions of driver and kernel",
@@ -371,6 +377,12 @@ pub(super) const SYMPTOMS: &[Symptom] = &[
             &["net/ib", "no device found"],
             &["net/ib", "unable to open device"],
         ],
+    },
+    Symptom {
+        name: "no socket interface",
+        meaning: "NCCL found no network interface for its connections beside RDMA: look at NCCL_SOCKET_IFNAME, and the interfaces of the container",
+        is_consequence: false,
+        words: &[&["no socket interface found"]],
     },
     Symptom {
         name: "socket refused",
