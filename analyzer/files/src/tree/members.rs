@@ -108,7 +108,7 @@ impl MemberTree {
         }
         let start = if place.is_empty() { place } else { place + "/" };
         let mut names = BTreeSet::new();
-        // What is in a folder is passed over: `0` follows the slash. Names such as `ens1.100` are between a folder and what is in it.
+        // The files below a folder are passed over: `0` follows the slash. Names such as `ens1.100` are between a folder and what is in it.
         let mut add = |path: &String| {
             let rest = path.strip_prefix(&start)?;
             let (name, next) = match rest.split_once('/') {

@@ -113,8 +113,6 @@ fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
         |(_, port)| {
             let path = format!("{}/gid_attrs/types", port.path);
             let object = &port.object;
-            // Ports without a cable need no address.
-            let status = |status| if port.is_active() { status } else { Status::Info };
             if port.gids.iter().any(|gid| gid.is_v2.is_none()) && port.best_gid().is_none() {
                 return Err(Unknown {
                     source: format!("/{path}"),
@@ -131,8 +129,14 @@ fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
             let fix = format!("ip addr add ADDRESS/PREFIX dev {interface}");
             Ok(if v2.is_empty() {
                 let is_active = if port.is_active() { "is active and " } else { "" };
+                // An adapter of RoCE v2 lists such an address beside each of v1.
+                let status = if port.is_active() {
+                    Status::Critical
+                } else {
+                    Status::Warning
+                };
                 Outcome::new(
-                    status(Status::Critical),
+                    status,
                     object,
                     format!("{object} {is_active}has no address of RoCE v2"),
                 )
@@ -140,8 +144,14 @@ fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
                 .expected("a RoCE v2 entry with an IP address")
                 .fix(fix)
             } else if port.best_gid().is_none() {
+                // Ports without a cable need no other address.
+                let status = if port.is_active() {
+                    Status::Warning
+                } else {
+                    Status::Info
+                };
                 Outcome::new(
-                    status(Status::Warning),
+                    status,
                     object,
                     format!("{object} has link-local addresses alone: RoCE v2 cannot be routed"),
                 )

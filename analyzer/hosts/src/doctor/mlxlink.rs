@@ -75,7 +75,7 @@ impl ReportedLink {
         (most.0 == speed.0 && most.1 > speed.1).then(|| name.to_owned())
     }
 
-    /// What is wrong, each with whether it is sure.
+    /// Troubles, each with true if it is sure.
     fn problems(&self) -> Vec<(String, bool)> {
         let mut all = Vec::new();
         let status = self.number("Status Opcode").filter(|status| *status != 0.0);

@@ -146,7 +146,7 @@ impl PastedFiles {
         }
     }
 
-    /// The same defaults, where the text is that answer alone and the name of its file says so: `cma_roce_tos_mlx5_0`.
+    /// Defaults of rdma_cm, where the text is that answer alone and the name of its file says so: `cma_roce_tos_mlx5_0`.
     pub(super) fn named(&mut self, text: &str, name: &str) {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let (Some(answer), None) = (lines.next(), lines.next()) else {

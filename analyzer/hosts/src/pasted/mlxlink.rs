@@ -37,7 +37,7 @@ const KEYS: [&str; 22] = [
 /// Maximum number of JSON documents that are looked for in a text.
 const MAX_DOCUMENTS: usize = 64;
 
-/// What one run of `mlxlink` shows.
+/// Fields that one run of `mlxlink` shows.
 struct ShownLink {
     name: String,
     fields: Map<String, Value>,
@@ -53,7 +53,7 @@ impl ShownLink {
     }
 }
 
-/// Ends what one run shows.
+/// Ends the output of one run.
 fn end(link: Option<ShownLink>, found: &mut PastedFiles) {
     if let Some(link) = link.filter(|link| !link.fields.is_empty()) {
         found.answer(

@@ -41,7 +41,7 @@ fn one_adapter(found: &mut PastedFiles) {
     if device.starts_with("mlx") && vendor.is_some_and(|vendor| vendor != b"0x15b3") {
         return;
     }
-    // What `ethtool -i` says of the adapter is the device's.
+    // `ethtool -i` speaks of the adapter, and so of the device.
     for (own, name) in [
         ("uevent", "device/uevent"),
         ("fw_ver", "fw_ver"),

@@ -544,7 +544,7 @@ fn documents_and_several_links_of_mlxlink() {
         .map(|found| format!("{} {}", found.outcome.status.name(), found.outcome.object))
         .collect();
     assert_eq!(objects, ["ok mlx5_0", "warning mt4129_pciconf1"]);
-    // What `ibstat` and `ethtool` call alike stays theirs.
+    // `ibstat` and `ethtool` have fields of the same names.
     let text = MLXLINK.replace("State   ", "Stale   ") + "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Down\n";
     assert_eq!(judged(&text, "link.mlxlink").status, Status::Unknown);
 }
@@ -603,6 +603,8 @@ fn addresses_of_show_gids_alone_are_judged() {
     // A port that may have no cable needs no address.
     let alone = judged(table, "gid.rocev2");
     assert_eq!(alone.status, Status::Info, "{}", alone.summary);
+    let old = judged(&table.replace("\tv2\t", "\tv1\t"), "gid.rocev2");
+    assert_eq!(old.status, Status::Warning, "{}", old.summary);
     let active = format!("{table}mlx5_0 port 1 ==> ens1 (Up)\n");
     assert_eq!(judged(&active, "gid.rocev2").status, Status::Warning);
 }

@@ -83,10 +83,16 @@ fn inside(path: &Path) -> Option<String> {
     (!path.is_empty() && path.len() <= MAX_PATH).then_some(path)
 }
 
-/// True of an archive that is read, by the file's first bytes.
+/// True of an archive that is read, by the file's first bytes; gzip compresses other files, too.
 pub(super) fn is_kind(begin: &[u8]) -> bool {
-    let is_tar = begin.get(257..).is_some_and(|rest| rest.starts_with(b"ustar"));
-    is_tar || begin.starts_with(&ZSTD) || begin.starts_with(&GZIP)
+    let is_tar = |begin: &[u8]| begin.get(257..).is_some_and(|rest| rest.starts_with(b"ustar"));
+    let mut inner = Vec::new();
+    if begin.starts_with(&GZIP) {
+        // The rest of the stream is not here: its end is an error.
+        let decoder = flate2::bufread::GzDecoder::new(begin);
+        let _ = decoder.take(roce_files::LOOKED_AT as u64).read_to_end(&mut inner);
+    }
+    is_tar(begin) || begin.starts_with(&ZSTD) || is_tar(&inner)
 }
 
 /// True of a file that is such an archive.
