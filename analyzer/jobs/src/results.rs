@@ -10,6 +10,7 @@ mod fabtests;
 mod iperf;
 mod irtt;
 mod log;
+mod meanings;
 mod measured;
 mod nccl;
 mod osu;
@@ -22,6 +23,7 @@ mod text;
 mod ucx;
 
 pub use expectation::{Expectation, Outcome};
+pub use meanings::REMARK_MEANINGS;
 pub use measured::{Latency, LatencyKind, Measurement, Remark, Results, Weight, bus_factor};
 pub use span::{When, when};
 
