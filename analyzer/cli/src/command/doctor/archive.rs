@@ -99,8 +99,8 @@ pub(super) fn is_kind(begin: &[u8]) -> bool {
 pub(in crate::command) fn is_archive(path: &Path) -> bool {
     let mut begin = Vec::new();
     let read = roce_files::open_regular(path)
-        .and_then(|file| Ok(file.take(roce_files::LOOKED_AT as u64).read_to_end(&mut begin)));
-    read.is_ok() && is_kind(&begin)
+        .map(|file| file.take(roce_files::LOOKED_AT as u64).read_to_end(&mut begin));
+    read.is_ok_and(|read| read.is_ok()) && is_kind(&begin)
 }
 
 /// First bytes of files that zstd and gzip compressed.

@@ -79,7 +79,7 @@ fn lines_of_known_scripts() {
     assert_eq!((found.len(), found[0].allreduce), (1, Some(Span(45_200_000))));
     assert_eq!(
         pattern.later("[2026-11-25 18:00:01,123] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 12.30 | bwd_allreduce: 45.20 | step: 3.1"),
-        Some(Span(45_200_000))
+        Some((Span(45_200_000), true))
     );
 }
 
