@@ -263,6 +263,19 @@ fn a_training_log_says_how_it_fits() {
     assert_eq!(fit["logged_steps"], 40, "{fit}");
     assert_eq!(fit["allreduce"]["log_ns"], 1_000_000_000_u64, "{fit}");
     assert_eq!(fit["is_doubtful"], true, "{fit}");
+    // Packets without steps cannot be joined with any.
+    let other = root().join("captures/clean_write_bw.pcap");
+    let text = run(
+        folder.path(),
+        [other.to_str().unwrap(), "--training-log", "train.log"],
+    );
+    let words: String = text
+        .good()
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(words.contains("its 40 steps cannot be joined"), "{words}");
 }
 
 #[test]

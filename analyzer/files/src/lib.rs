@@ -42,7 +42,7 @@ pub use error::Error;
 pub use lines::lines_of;
 pub use place::{FilePlace, Output};
 pub use read::{open_regular, read_text};
-pub use tree::FileTree;
+pub use tree::{FileTree, MemberTree};
 
 #[cfg(test)]
 mod tests;

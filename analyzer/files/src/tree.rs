@@ -1,4 +1,6 @@
-//! A tree of files: the running system's, or a recorded folder that nothing leads out of.
+//! A tree of files: the running system's, a recorded folder that nothing leads out of, or the members of an archive.
+
+mod members;
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -7,6 +9,8 @@ use std::path::Path;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
 use rustix::io::Errno;
 
+pub use members::MemberTree;
+
 use crate::content::content;
 
 /// Names in one folder, at most; further ones are left out.
@@ -14,7 +18,18 @@ const MAX_NAMES: usize = 8192;
 
 /// A tree of files. Paths begin below its root, without a slash. Only regular files are read, and never more bytes than stated.
 #[derive(Debug)]
-pub struct FileTree {
+pub struct FileTree(Source);
+
+/// Where the files of a tree are.
+#[derive(Debug)]
+enum Source {
+    Folder(FolderTree),
+    Members(MemberTree),
+}
+
+/// A folder of the file system.
+#[derive(Debug)]
+struct FolderTree {
     root: OwnedFd,
     is_running: bool,
 }
@@ -32,10 +47,10 @@ impl FileTree {
     /// # Errors
     /// When its root cannot be opened.
     pub fn running() -> io::Result<Self> {
-        Ok(Self {
+        Ok(Self(Source::Folder(FolderTree {
             root: openat(CWD, "/", ROOT, Mode::empty())?,
             is_running: true,
-        })
+        })))
     }
 
     /// A recorded one, which nothing leads out of.
@@ -43,12 +58,88 @@ impl FileTree {
     /// # Errors
     /// When the folder cannot be opened.
     pub fn recorded(root: &Path) -> io::Result<Self> {
-        Ok(Self {
+        Ok(Self(Source::Folder(FolderTree {
             root: openat(CWD, root, ROOT, Mode::empty())?,
             is_running: false,
-        })
+        })))
     }
 
+    /// That of an archive's members.
+    pub fn of_members(members: MemberTree) -> Self {
+        Self(Source::Members(members))
+    }
+
+    /// The names in a folder, in order; at most 8,192 of them.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        match &self.0 {
+            Source::Folder(tree) => tree.names(folder),
+            Source::Members(tree) => tree.names(folder, MAX_NAMES),
+        }
+    }
+
+    /// The bytes of a regular file, at most `limit` of them.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no regular file.
+    pub fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        match &self.0 {
+            Source::Folder(tree) => tree.read(path, limit),
+            Source::Members(tree) => tree.read(path, limit),
+        }
+    }
+
+    /// The text of a regular file, at most `limit` bytes of it.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no regular file, or no UTF-8.
+    pub fn text(&self, path: &str, limit: u64) -> io::Result<String> {
+        String::from_utf8(self.read(path, limit)?).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// The whole text of a regular file that has at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no regular file, is larger, or is no UTF-8.
+    pub fn whole_text(&self, path: &str, limit: u64) -> io::Result<String> {
+        let bytes = self.read(path, limit.saturating_add(1))?;
+        if bytes.len() as u64 > limit {
+            return Err(io::Error::other(format!("it has more than {limit} bytes")));
+        }
+        if let Some(found) = content(&bytes) {
+            return Err(io::Error::other(format!("this is {found}, and no text")));
+        }
+        String::from_utf8(bytes).map_err(|_| io::Error::other("this is data, or a text that is not UTF-8"))
+    }
+
+    /// True if a folder is there.
+    pub fn is_folder(&self, path: &str) -> bool {
+        match &self.0 {
+            Source::Folder(tree) => tree.open(path, OFlags::DIRECTORY).is_ok(),
+            Source::Members(tree) => tree.is_folder(path),
+        }
+    }
+
+    /// True if a path is there.
+    pub fn has(&self, path: &str) -> bool {
+        match &self.0 {
+            Source::Folder(tree) => tree.open(path, OFlags::empty()).is_ok(),
+            Source::Members(tree) => tree.has(path),
+        }
+    }
+
+    /// The target of a link in a folder.
+    pub fn link(&self, folder: &str, name: &str) -> Option<String> {
+        match &self.0 {
+            Source::Folder(tree) => tree.link(folder, name),
+            Source::Members(tree) => tree.link(folder, name),
+        }
+    }
+}
+
+impl FolderTree {
     /// Opens a path. In a recorded tree links are resolved as if its root were `/`, so that none leads out of it (openat2,
     /// RESOLVE_IN_ROOT); a kernel without that follows none.
     fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
@@ -80,11 +171,7 @@ impl FileTree {
         Ok(at)
     }
 
-    /// The names in a folder, in order; at most 8,192 of them.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
-    pub fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+    fn names(&self, folder: &str) -> io::Result<Vec<String>> {
         let handle = self.open(folder, OFlags::DIRECTORY)?;
         let mut names = Vec::new();
         for entry in Dir::read_from(&handle)?.take(MAX_NAMES + 2) {
@@ -100,11 +187,7 @@ impl FileTree {
         Ok(names)
     }
 
-    /// The bytes of a regular file, at most `limit` of them.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is no regular file.
-    pub fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
         let handle = self.open(path, OFlags::empty())?;
         if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
             return Err(io::Error::other("not a regular file"));
@@ -119,41 +202,7 @@ impl FileTree {
         }
     }
 
-    /// The text of a regular file, at most `limit` bytes of it.
-    ///
-    /// # Errors
-    /// When it cannot be read, is no regular file, or no UTF-8.
-    pub fn text(&self, path: &str, limit: u64) -> io::Result<String> {
-        String::from_utf8(self.read(path, limit)?).map_err(|_| io::ErrorKind::InvalidData.into())
-    }
-
-    /// The whole text of a regular file that has at most `limit` bytes.
-    ///
-    /// # Errors
-    /// When it cannot be read, is no regular file, is larger, or is no UTF-8.
-    pub fn whole_text(&self, path: &str, limit: u64) -> io::Result<String> {
-        let bytes = self.read(path, limit.saturating_add(1))?;
-        if bytes.len() as u64 > limit {
-            return Err(io::Error::other(format!("it has more than {limit} bytes")));
-        }
-        if let Some(found) = content(&bytes) {
-            return Err(io::Error::other(format!("this is {found}, and no text")));
-        }
-        String::from_utf8(bytes).map_err(|_| io::Error::other("this is data, or a text that is not UTF-8"))
-    }
-
-    /// True if a folder is there.
-    pub fn is_folder(&self, path: &str) -> bool {
-        self.open(path, OFlags::DIRECTORY).is_ok()
-    }
-
-    /// True if a path is there.
-    pub fn has(&self, path: &str) -> bool {
-        self.open(path, OFlags::empty()).is_ok()
-    }
-
-    /// The target of a link in a folder.
-    pub fn link(&self, folder: &str, name: &str) -> Option<String> {
+    fn link(&self, folder: &str, name: &str) -> Option<String> {
         let folder = self.open(folder, OFlags::DIRECTORY).ok()?;
         let target = readlinkat(&folder, name, Vec::new()).ok()?;
         target.into_string().ok()
@@ -193,6 +242,9 @@ mod tests {
         assert_eq!(tree.read("sys/folder/a", 100).unwrap(), b"inside");
         assert_eq!(tree.read("sys/folder/a", 3).unwrap(), b"ins");
         // Kernels without openat2 follow no link at all.
+        let Source::Folder(tree) = &tree.0 else {
+            panic!("a folder");
+        };
         for path in ["sys/absolute", "sys/folder/a", "../secret"] {
             assert!(tree.open_by_parts(path, OFlags::empty()).is_err(), "{path}");
         }

@@ -15,6 +15,7 @@ mod interval;
 mod limits;
 mod link;
 mod machine;
+mod mlxlink;
 mod nccl;
 mod pci;
 mod pfc;
@@ -35,9 +36,10 @@ use facts::Facts;
 use host::source_of;
 
 /// The tables of all families, in the order in which they are shown.
-const FAMILIES: [&[Check]; 16] = [
+const FAMILIES: [&[Check]; 17] = [
     rdma::CHECKS,
     link::CHECKS,
+    mlxlink::CHECKS,
     infiniband::CHECKS,
     gid::CHECKS,
     pfc::CHECKS,

@@ -3,7 +3,7 @@
 //! Sources: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst (mlx5);
 //! Documentation/ABI/stable/sysfs-class-infiniband (mlx4); drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
 //! drivers/infiniband/hw/irdma/verbs.c (irdma); drivers/infiniband/hw/efa/efa_verbs.c (efa); drivers/infiniband/hw/hns/hns_roce_main.c (hns);
-//! drivers/infiniband/hw/erdma/erdma_verbs.c (erdma); drivers/infiniband/hw/ionic/ionic_hw_stats.c and
+//! drivers/infiniband/hw/erdma/erdma_verbs.c (erdma); drivers/infiniband/hw/mana/counters.c (mana); drivers/infiniband/hw/ionic/ionic_hw_stats.c and
 //! drivers/net/ethernet/pensando/ionic/ionic_stats.c (AMD Pensando and Pollara); drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c (bnxt_en). The names of mlx4_en,
 //! bnxt_en and ice were not verified on hardware: a name that does not occur maps nothing.
 
@@ -120,6 +120,19 @@ const RULES: &[Rule] = rules! {
     Hardware "sq_num_rnr" => PortRnrNaksReceived bits 32;
     Hardware "rq_num_rnr" => PortRnrNaksSent bits 32;
     Hardware "rq_num_dup" => PortDuplicateRequests bits 32;
+
+    // mana
+    Hardware "requester_timeout" => PortAckTimeouts;
+    Hardware "requester_oos_nak" => PortPacketSequenceErrors;
+    Hardware "requester_rnr_nak" => PortRnrNaksReceived;
+    Hardware "requester_implicit_nak" => PortImpliedNakSequenceErrors;
+    Hardware "requester_retries_exceeded" => PortRetriesExceeded;
+    Hardware "requester_rnr_nak_retries_exceeded" => PortRnrRetriesExceeded;
+    Hardware "responder_rnr_nak" => PortRnrNaksSent;
+    Hardware "responder_oos" => PortOutOfSequencePackets;
+    Hardware "responder_dup_request" => PortDuplicateRequests;
+    Hardware "responder_rem_access_error" => PortAccessErrors ["responder"];
+    Hardware "received_cnps" => PortCnpHandled;
 
     // bnxt_re
     Hardware "rx_bytes" => PortReceivedBytes;

@@ -1,10 +1,11 @@
 //! A host in one text that somebody pasted: outputs of tools one behind the other, recognised by their content.
 //!
 //! Each output becomes the files and answers of a [`Host`] that say the same. What the text does not have is not known.
-//! Read are `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`, `lspci -vv`, `mlnx_qos`, `dcb pfc` and `dcb app`, `lldptool -V PFC`, `ethtool` (its
+//! Read are `ibv_devinfo`, `ibstat`, `show_gids`, `rdma link`, `ibdev2netdev`, `lspci -vv`, `mlxlink`, `mlnx_qos`, `dcb pfc` and `dcb app`, `lldptool -V PFC`, `ethtool` (its
 //! settings, `-a`, `-i`, `-S`, `--show-fec`), `ip link`, `ip addr`, `sysctl`, `ulimit`, `cma_roce_tos`, `cat` of files behind a prompt, variables of NCCL and UCX, and files behind their paths.
 
 mod files;
+mod mlxlink;
 mod pci;
 mod settings;
 mod verbs;
@@ -22,9 +23,11 @@ pub fn pasted_host(text: &str, name: &str) -> Option<Host> {
     let mut found = PastedFiles::default();
     found.paths(&text);
     found.shown(&text);
+    found.named(&text, name);
     verbs::read(&text, &mut found);
     settings::read(&text, name, &mut found);
     pci::read(&text, &mut found);
+    mlxlink::read(&text, name, &mut found);
     found.variables(&text);
     found.limits(&text);
     let is_counter = |path: &String| path.contains("counters/") || path.starts_with("commands/ethtool_-S_");

@@ -17,6 +17,9 @@
 //!   `drivers/infiniband/ulp`, `net/rds/ib_send.c`, `fs/smb`.
 //! - PyTorch: `ProcessGroupNCCL.cpp`; Gloo: `gloo/transport/ibverbs/pair.cc`; Lustre: `lnet/klnds/o2iblnd`; Ceph: `src/msg/async/rdma`.
 
+mod adapter_symptoms;
+mod connection_symptoms;
+mod drivers;
 mod fields;
 mod marks;
 mod program;

@@ -1,4 +1,4 @@
-//! Results of traffic tools: perftest, qperf, iperf3, iperf 2, nccl-tests, micro-benchmarks of OSU, UCX and libfabric,
+//! Results of traffic tools: perftest, qperf, iperf3, iperf 2, irtt, nccl-tests, micro-benchmarks of OSU, UCX and libfabric,
 //! benchmarks of PyTorch, and logs. Each becomes [`Results`].
 //!
 //! Rates are in bit/s and times in microseconds, whatever the tool prints: perftest's `MB/sec` are 2^20 bytes, iperf's `Gbits/sec` are 10^9
@@ -8,7 +8,9 @@ mod bench;
 mod expectation;
 mod fabtests;
 mod iperf;
+mod irtt;
 mod log;
+mod meanings;
 mod measured;
 mod nccl;
 mod osu;
@@ -21,6 +23,7 @@ mod text;
 mod ucx;
 
 pub use expectation::{Expectation, Outcome};
+pub use meanings::REMARK_MEANINGS;
 pub use measured::{Latency, LatencyKind, Measurement, Remark, Results, Weight, bus_factor};
 pub use span::{When, when};
 
@@ -47,6 +50,8 @@ pub fn results(text: &str, world: Option<u32>) -> Results {
         found
     } else if start.starts_with('{') && start.contains("\"test_start\"") || iperf::is_failure(start) {
         iperf::documents(text)
+    } else if irtt::is_document(start) {
+        irtt::document(text)
     } else if perftest_document::is_one(start) {
         perftest_document::parse(text)
     } else if start.starts_with(['{', '[']) && start.contains("\"bus_bw\"") {
@@ -94,6 +99,8 @@ fn micro_benchmark(text: &str) -> Option<ResultsReader> {
         Some(qperf::parse)
     } else if ucx::is_one(text) {
         Some(ucx::parse)
+    } else if irtt::is_text(text) {
+        Some(irtt::parse)
     } else {
         fabtests::is_one(text).then_some(fabtests::parse)
     }

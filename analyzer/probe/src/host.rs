@@ -98,6 +98,11 @@ impl HostReader {
         Ok(Self::with_files(Some(FileTree::recorded(root)?), node))
     }
 
+    /// Reads a recorded host in a tree, which is called `node`.
+    pub fn of_tree(files: FileTree, node: &str) -> Self {
+        Self::with_files(Some(files), node)
+    }
+
     /// Reads texts of a host alone.
     pub fn of_texts() -> Self {
         Self::with_files(None, "")

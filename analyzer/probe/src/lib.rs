@@ -74,5 +74,5 @@ pub use points::{SkippedPoint, UNSEEN};
 pub use probe::{Options, Packets, Probe};
 pub use roce_abi::{FlowCounts, Losses};
 pub use snapshot::{
-    SnapshotOptions, add_second_reading, environment_json, recorded_snapshot, running_snapshot,
+    SnapshotOptions, add_second_reading, environment_json, recorded_snapshot, running_snapshot, tree_snapshot,
 };

@@ -23,14 +23,18 @@ use patterns::{add_all, add_gids, add_later, add_links, add_pci};
 /// # Errors
 /// When the folder cannot be opened.
 pub fn recorded_snapshot(root: &Path, name: &str) -> io::Result<Host> {
-    let tree = FileTree::recorded(root)?;
+    Ok(tree_snapshot(&FileTree::recorded(root)?, name))
+}
+
+/// A recorded host in a tree.
+pub fn tree_snapshot(tree: &FileTree, name: &str) -> Host {
     let mut host = Host::new(name, true);
-    add_all(&tree, &mut host, None);
-    add_gids(&tree, &mut host);
-    add_pci(&tree, &mut host);
-    add_links(&tree, &mut host);
-    add_later(&tree, &mut host, &format!("{LATER}/"));
-    Ok(host)
+    add_all(tree, &mut host, None);
+    add_gids(tree, &mut host);
+    add_pci(tree, &mut host);
+    add_links(tree, &mut host);
+    add_later(tree, &mut host, &format!("{LATER}/"));
+    host
 }
 
 /// Reads the running system. `most_speed` gives the highest speed of an interface's port in bit/s.

@@ -18,7 +18,7 @@ mod settings;
 mod sonic;
 mod step;
 
-pub use change::Change;
+pub use change::{CHANGE_MEANINGS, Change};
 pub use check::{HostState, check_cumulus, check_eos, check_esxi, check_host, check_nexus, check_sonic};
 pub use cumulus::cumulus;
 pub use eos::eos;

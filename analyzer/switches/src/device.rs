@@ -1,6 +1,6 @@
 //! Questions to switches and hypervisors of all kinds, their answers, and the reading that these become.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use roce_model::{Counter, Sample, SampleSource, Time};
@@ -259,6 +259,8 @@ pub struct Reading {
     pub queue_of_dscp: BTreeMap<u8, String>,
     /// True if PFC's watchdog runs; `None`: not known.
     pub has_watchdog: Option<bool>,
+    /// Queues that PFC's watchdog keeps shut at the moment: interface and queue.
+    pub stormed_queues: BTreeSet<(String, String)>,
     /// Settings by name, as far as findings need them: `nmlx5_core.pfctx` is a parameter of a hypervisor's module. Empty value: not set.
     pub settings: BTreeMap<String, String>,
     /// Absent values, each with the reason.
@@ -279,6 +281,7 @@ impl Reading {
             classes: Vec::new(),
             queue_of_dscp: BTreeMap::new(),
             has_watchdog: None,
+            stormed_queues: BTreeSet::new(),
             settings: BTreeMap::new(),
             problems: Vec::new(),
         }

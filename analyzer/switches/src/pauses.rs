@@ -24,7 +24,8 @@ use crate::inventory::Inventory;
 
 pub use collect::PauseCollector;
 pub use document::{
-    Chain, JudgedPause, MovedInterval, Pair, PairState, Pattern, PauseTimes, Pauses, Reset, Row, Sign,
+    Chain, ENDS_DIFFER, JudgedPause, MovedInterval, Pair, PairState, Pattern, PauseTimes, Pauses, Reset, Row,
+    Sign,
 };
 pub use json::pause_json;
 pub use row::{Kind, Level, PauseFamily, Unseen};

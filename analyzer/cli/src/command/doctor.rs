@@ -1,6 +1,6 @@
 //! `doctor`: checks of this host's RDMA setup, of recorded hosts, or of hosts over ssh.
 
-mod archive;
+pub(super) mod archive;
 mod examined;
 mod json;
 mod programs;
@@ -37,8 +37,6 @@ use examined::ExaminedHost;
 
 /// The longest text that is looked at, where a recorded host was expected.
 const MAX_PASTED_BYTES: u64 = 1 << 20;
-/// First bytes of a file of `--record` (RFC 8878, 3.1.1).
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The longest log of NCCL that is read.
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
@@ -64,7 +62,7 @@ Exit codes: 0 done, 1 a check that --fail-on names, 2 an error, or a host that c
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Doctor {
-    /// Check a recorded host: a folder, the file of --record, or a text with outputs of tools, whose content says what they are (docs/host.md);
+    /// Check a recorded host: a folder, such a folder as an archive (tar), the file of --record, or a text with outputs of tools, whose content says what they are (docs/host.md);
     /// given several times, the hosts are compared
     #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["host", "pid", "interface", "record"])]
     read: Vec<PathBuf>,
@@ -380,7 +378,7 @@ fn kind_of(begin: &[u8]) -> &'static str {
     })
 }
 
-/// A recorded host: a folder, the file that `--record` wrote, or a text with outputs of tools.
+/// A recorded host: a folder, an archive such as the file that `--record` wrote, or a text with outputs of tools.
 pub(super) fn stored(root: &Path) -> anyhow::Result<Host> {
     if root.is_dir() {
         let is_host = ["sys", "proc", "answers"]
@@ -406,7 +404,7 @@ pub(super) fn stored(root: &Path) -> anyhow::Result<Host> {
         .take(roce_files::LOOKED_AT as u64)
         .read_to_end(&mut begin)
         .with_context(|| root.display().to_string())?;
-    if !begin.starts_with(&ZSTD) {
+    if !archive::is_kind(&begin) {
         let mut what = described(text);
         if what.is_empty() {
             what = format!(": this is {}", kind_of(&begin));
@@ -417,10 +415,7 @@ pub(super) fn stored(root: &Path) -> anyhow::Result<Host> {
             root.display()
         );
     }
-    let file = roce_files::open_regular(root)?;
-    let name = root.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.trim_end_matches(".zst").trim_end_matches(".tar");
-    archive::read(file, name).with_context(|| root.display().to_string())
+    archive::host(root).with_context(|| root.display().to_string())
 }
 
 /// The running system. Behind it nothing is started and no socket is opened any more.

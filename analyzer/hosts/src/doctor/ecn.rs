@@ -101,14 +101,14 @@ fn tos(facts: &Facts<'_>) -> Vec<Outcome> {
     };
     let wished = (wanted << 2) | 2;
     let mut all = Vec::new();
-    for (device, port) in facts.ports() {
-        let number = port.number;
-        let folder = format!("sys/kernel/config/rdma_cm/{}", device.name);
-        let class = format!("{}/tc/{number}/traffic_class", device.path);
+    let ports = facts.ports_with_settings();
+    for (device, number) in &ports {
+        let folder = format!("sys/kernel/config/rdma_cm/{device}");
+        let class = format!("sys/class/infiniband/{device}/tc/{number}/traffic_class");
         let cm = format!("{folder}/ports/{number}/default_roce_tos");
         if let Ok(text) = facts.host.need(&cm) {
             all.push(judge(
-                &format!("rdma_cm {}", port.object),
+                &format!("rdma_cm {device}:{number}"),
                 &cm,
                 &text,
                 &format!("mkdir -p /{folder} && echo {wished} > /{cm}"),
@@ -118,7 +118,7 @@ fn tos(facts: &Facts<'_>) -> Vec<Outcome> {
             // `Global tclass=106`.
             let value = text.rsplit('=').next().unwrap_or_default().trim();
             all.push(judge(
-                &port.object,
+                &format!("{device}:{number}"),
                 &class,
                 value,
                 &format!("echo {wished} > /{class}"),
@@ -135,7 +135,7 @@ fn tos(facts: &Facts<'_>) -> Vec<Outcome> {
             ));
         }
     }
-    if all.is_empty() && facts.ports().next().is_some() {
+    if all.is_empty() && !ports.is_empty() {
         all.push(Outcome::unknown(
             "host",
             Unknown {

@@ -95,6 +95,11 @@ impl RdmaPort {
         self.state.as_deref() == Some("ACTIVE")
     }
 
+    /// True of a port that is active, or whose state a text does not have.
+    pub(crate) fn can_be_active(&self, host: &Host) -> bool {
+        self.is_active() || host.is_partial && !host.has(&format!("{}/state", self.path))
+    }
+
     /// The address that applications should use: the first of RoCE v2 with IPv4, else with a global IPv6 address.
     pub fn best_gid(&self) -> Option<&PortGid> {
         let of_v2 = || {
@@ -226,6 +231,32 @@ impl<'a> Facts<'a> {
             .iter()
             .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
         all.filter(|(_, port)| port.is_ethernet)
+    }
+
+    /// Devices and numbers of RoCE ports, also of those of which a text has settings alone.
+    pub(crate) fn ports_with_settings(&self) -> Vec<(String, u32)> {
+        let known = self.ports();
+        let mut all: Vec<(String, u32)> = known
+            .map(|(device, port)| (device.name.clone(), port.number))
+            .collect();
+        let folders = [("sys/kernel/config/rdma_cm", "ports"), (RDMA, "tc")];
+        for (classes, numbers) in folders.into_iter().filter(|_| self.host.is_partial) {
+            for device in self.host.names(classes).into_iter().filter(|name| is_plain(name)) {
+                let numbers = self
+                    .host
+                    .names(&format!("{classes}/{device}/{numbers}"))
+                    .into_iter();
+                for number in numbers.filter_map(|number| number.parse().ok()) {
+                    let mut devices = self.devices.iter().filter(|known| known.name == device);
+                    let is_known = devices.any(|known| known.ports.iter().any(|port| port.number == number));
+                    let port = (device.clone(), number);
+                    if !is_known && !all.contains(&port) {
+                        all.push(port);
+                    }
+                }
+            }
+        }
+        all
     }
 
     /// Interfaces that own their port: PFC, buffers and pauses are theirs.
@@ -438,20 +469,26 @@ fn adapters(host: &Host, pci: &[PciDevice], known: &[RdmaDevice]) -> Vec<RdmaDev
     let is_named = known.iter().any(|device| device.pci.is_none());
     let is_owned = |address: &str| known.iter().any(|device| device.pci.as_deref() == Some(address));
     let adapters = pci.iter().filter(|device| {
-        let is_virtual = host.has(&format!("sys/bus/pci/devices/{}/physfn", device.address));
-        device.class >> 16 == 2 && device.vendor == MELLANOX && !is_virtual && !is_owned(&device.address)
+        let path = format!("sys/bus/pci/devices/{}", device.address);
+        // `ethtool -i` was asked about that adapter.
+        let is_shown = device.vendor == MELLANOX || host.has(&format!("{path}/fw_ver"));
+        let is_virtual = host.has(&format!("{path}/physfn"));
+        device.class >> 16 == 2 && is_shown && !is_virtual && !is_owned(&device.address)
     });
     // One of them can be the device whose address is not known.
     let adapters = adapters.filter(|_| !is_named);
     adapters
-        .map(|device| RdmaDevice {
-            name: device.address.clone(),
-            path: format!("sys/bus/pci/devices/{}", device.address),
-            pci: Some(device.address.clone()),
-            driver: None,
-            is_virtual: false,
-            board: None,
-            ports: Vec::new(),
+        .map(|device| {
+            let path = format!("sys/bus/pci/devices/{}", device.address);
+            RdmaDevice {
+                name: device.address.clone(),
+                pci: Some(device.address.clone()),
+                driver: host.field(&format!("{path}/uevent"), "DRIVER"),
+                is_virtual: false,
+                board: host.text(&format!("{path}/board_id")),
+                ports: Vec::new(),
+                path,
+            }
         })
         .collect()
 }

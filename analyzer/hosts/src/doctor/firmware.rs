@@ -63,16 +63,28 @@ pub(crate) const CHECKS: &[Check] = &[
 ];
 
 fn same(facts: &Facts<'_>) -> Vec<Outcome> {
-    // A text has boards without their PCI addresses.
-    let has_board =
-        |device: &&RdmaDevice| device.pci.is_some() || facts.host.is_partial && device.board.is_some();
+    // A text has versions without PCI addresses, and without boards.
+    let has_version = |device: &&RdmaDevice| {
+        let is_known = || facts.host.has(&format!("{}/fw_ver", device.path));
+        device.pci.is_some() || facts.host.is_partial && is_known()
+    };
     each(
-        facts.devices.iter().filter(has_board),
+        facts.devices.iter().filter(has_version),
         |device| device.name.clone(),
         |device| {
             let path = format!("{}/fw_ver", device.path);
             let version = facts.host.need(&path)?;
-            facts.host.need(&format!("{}/board_id", device.path))?;
+            let driver = device.driver.as_deref().filter(|_| facts.host.is_partial);
+            let driver = driver.map_or_else(String::new, |driver| format!(", driver {driver}"));
+            let board = format!("{}/board_id", device.path);
+            if facts.host.is_partial && !facts.host.has(&board) {
+                let said = format!(
+                    "{}: firmware {version}{driver}; its board is not known",
+                    device.name
+                );
+                return Ok(Outcome::info(&device.name, said).seen(&path, version));
+            }
+            facts.host.need(&board)?;
             let mut versions = Vec::new();
             for other in facts.devices.iter().filter(|other| other.board == device.board) {
                 versions.push(facts.host.need(&format!("{}/fw_ver", other.path))?);
@@ -92,7 +104,7 @@ fn same(facts: &Facts<'_>) -> Vec<Outcome> {
                 .expected("one version on equal boards")
                 .fix(burn(device))
             } else {
-                Outcome::ok(name, format!("{name}: firmware {version}"))
+                Outcome::ok(name, format!("{name}: firmware {version}{driver}"))
             }
             .seen(&path, version))
         },

@@ -104,7 +104,9 @@ pub(crate) const CHECKS: &[Check] = &[
 ];
 
 fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
-    let active = facts.ports().filter(|(_, port)| port.is_active());
+    let active = facts
+        .ports()
+        .filter(|(_, port)| port.is_active() || port.can_be_active(facts.host) && !port.gids.is_empty());
     each(
         active,
         |(_, port)| port.object.clone(),
@@ -126,15 +128,30 @@ fn rocev2(facts: &Facts<'_>) -> Vec<Outcome> {
             let interface = port.interfaces.first().map_or("INTERFACE", String::as_str);
             let fix = format!("ip addr add ADDRESS/PREFIX dev {interface}");
             Ok(if v2.is_empty() {
-                Outcome::critical(
+                let is_active = if port.is_active() { "is active and " } else { "" };
+                // An adapter of RoCE v2 lists such an address beside each of v1.
+                let status = if port.is_active() {
+                    Status::Critical
+                } else {
+                    Status::Warning
+                };
+                Outcome::new(
+                    status,
                     object,
-                    format!("{object} is active and has no address of RoCE v2"),
+                    format!("{object} {is_active}has no address of RoCE v2"),
                 )
                 .seen(&path, "no RoCE v2")
                 .expected("a RoCE v2 entry with an IP address")
                 .fix(fix)
             } else if port.best_gid().is_none() {
-                Outcome::warning(
+                // Ports without a cable need no other address.
+                let status = if port.is_active() {
+                    Status::Warning
+                } else {
+                    Status::Info
+                };
+                Outcome::new(
+                    status,
                     object,
                     format!("{object} has link-local addresses alone: RoCE v2 cannot be routed"),
                 )
@@ -187,7 +204,7 @@ fn choose_index(facts: &Facts<'_>, name: &str, best: u32) -> String {
 fn choice(facts: &Facts<'_>) -> Vec<Outcome> {
     let active = facts
         .ports()
-        .filter(|(_, port)| port.is_active() && !port.gids.is_empty());
+        .filter(|(_, port)| port.can_be_active(facts.host) && !port.gids.is_empty());
     each(
         active,
         |(_, port)| port.object.clone(),
@@ -237,16 +254,12 @@ fn choice(facts: &Facts<'_>) -> Vec<Outcome> {
 }
 
 fn cm_mode(facts: &Facts<'_>) -> Vec<Outcome> {
-    let all: Vec<_> = facts.ports().collect();
     each(
-        all,
-        |(_, port)| port.object.clone(),
-        |(device, port)| {
-            let path = format!(
-                "sys/kernel/config/rdma_cm/{}/ports/{}/default_roce_mode",
-                device.name, port.number
-            );
-            let object = &port.object;
+        facts.ports_with_settings(),
+        |(device, number)| format!("{device}:{number}"),
+        |(device, number)| {
+            let path = format!("sys/kernel/config/rdma_cm/{device}/ports/{number}/default_roce_mode");
+            let object = &format!("{device}:{number}");
             match facts.host.need(&path) {
                 Ok(mode) if mode == "RoCE v2" => {
                     Ok(Outcome::ok(object, format!("{object}: rdma_cm uses RoCE v2")).seen(&path, mode))
@@ -452,15 +465,25 @@ fn rails(facts: &Facts<'_>) -> Vec<Outcome> {
         |name| (*name).clone(),
         |name| {
             let of = |key: &str, scope: &str| format!("proc/sys/net/ipv4/conf/{scope}/{key}");
-            // The kernel takes the higher value of `all` and of the interface (ip-sysctl.rst).
-            let value = |key: &str| -> Result<u32, Unknown> {
-                let own: u32 = facts.host.number(&of(key, name))?;
-                let all: u32 = facts.host.number(&of(key, "all"))?;
-                Ok(own.max(all))
+            // A text has what somebody asked for: an interface began with what `default` says.
+            let has_own = facts.host.has(&of("arp_ignore", name));
+            let scope = if facts.host.is_partial && !has_own {
+                "default"
+            } else {
+                name.as_str()
             };
-            let ignore = value("arp_ignore")?;
+            // The kernel takes the higher value of `all` and of the interface (ip-sysctl.rst): one that is high enough decides.
+            let value = |key: &str, enough: u32| -> Result<u32, Unknown> {
+                let all: u32 = facts.host.number(&of(key, "all"))?;
+                let own = facts.host.number(&of(key, scope));
+                let is_decided = facts.host.is_partial && all >= enough;
+                Ok(own
+                    .or_else(|unknown| if is_decided { Ok(all) } else { Err(unknown) })?
+                    .max(all))
+            };
+            let ignore = value("arp_ignore", 1)?;
             // A text with ARP's settings alone says enough where they are wrong.
-            let filter = match value("rp_filter") {
+            let filter = match value("rp_filter", 2) {
                 Err(_) if facts.host.is_partial && ignore == 0 => None,
                 filter => Some(filter?),
             };
@@ -479,7 +502,7 @@ fn rails(facts: &Facts<'_>) -> Vec<Outcome> {
             } else {
                 Outcome::ok(*name, format!("{name} answers for its own addresses"))
             }
-            .seen(&of("arp_ignore", name), seen))
+            .seen(&of("arp_ignore", if facts.host.is_partial { "all" } else { scope }), seen))
         },
     )
 }

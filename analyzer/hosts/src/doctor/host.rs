@@ -256,6 +256,7 @@ pub(crate) fn source_of(path: &str) -> String {
     let object = rest.trim_end_matches("json").trim_end_matches("txt");
     let object = object.trim_end_matches('.');
     let question = match question {
+        "mlxlink" => "mlxlink -d",
         "ethtool-pause" => "ETHTOOL_GPAUSEPARAM",
         "ethtool-link" => "ETHTOOL_GLINKSETTINGS",
         "ethtool-fec" => "ETHTOOL_GFECPARAM",

@@ -70,13 +70,11 @@ fn ports<'a>(facts: &'a Facts<'_>) -> Vec<(&'a RdmaDevice, &'a RdmaPort)> {
 }
 
 fn packets(facts: &Facts<'_>) -> Vec<Outcome> {
-    let names: Vec<&str> = ports(facts)
-        .into_iter()
-        .map(|(_, port)| port.object.as_str())
-        .collect();
-    if names.is_empty() {
+    let ports = ports(facts);
+    let names: Vec<&str> = ports.iter().map(|(_, port)| port.object.as_str()).collect();
+    let Some((_, first)) = ports.first() else {
         return Vec::new();
-    }
+    };
     let said = format!(
         "{} InfiniBand: its packets are not RoCE, and checks of PFC, ECN, DSCP and addresses do not concern it. These work: \
          `host counters`, `host hca`, `host gpus`, NCCL's logs, results of traffic tools, and files of packets with InfiniBand headers \
@@ -87,7 +85,8 @@ fn packets(facts: &Facts<'_>) -> Vec<Outcome> {
             format!("{} are", names.join(", "))
         }
     );
-    vec![Outcome::info("host", said).seen("sys/class/infiniband/*/ports/*/link_layer", "InfiniBand")]
+    let path = format!("{}/link_layer", first.path);
+    vec![Outcome::info("host", said).seen(&path, "InfiniBand")]
 }
 
 /// A LID: `0x1`, or 0 where a subnet manager gave none.
@@ -189,13 +188,21 @@ fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
                 .split_once('(')
                 .and_then(|(_, rest)| rest.split_once(')'))
                 .map(|(inner, _)| inner);
-            let (width, kind) = inner
-                .and_then(|inner| inner.split_once("X "))
-                .ok_or_else(|| odd(&path, &text))?;
-            let lanes: u32 = width.trim().parse().map_err(|_| odd(&path, &text))?;
+            // `ibstat` has the rate alone.
+            let lanes = match inner {
+                None if facts.host.is_partial => None,
+                inner => {
+                    let (width, kind) = inner
+                        .and_then(|inner| inner.split_once("X "))
+                        .ok_or_else(|| odd(&path, &text))?;
+                    let width: u32 = width.trim().parse().map_err(|_| odd(&path, &text))?;
+                    Some((width, kind.trim()))
+                }
+            };
             let name = &port.object;
-            let is_narrow = lanes == 1 || lanes == 2 && !["HDR", "NDR", "XDR"].contains(&kind.trim());
-            Ok(if is_narrow {
+            let narrow = lanes
+                .filter(|(lanes, kind)| *lanes == 1 || *lanes == 2 && !["HDR", "NDR", "XDR"].contains(kind));
+            Ok(if let Some((lanes, _)) = narrow {
                 Outcome::warning(
                     name,
                     format!("{name} runs with {lanes} of 4 lanes, {}", gigabits(rate)),
@@ -214,15 +221,14 @@ fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
                     ),
                 )
                 .expected(gigabits(most))
-            } else {
+            } else if let Some((lanes, kind)) = lanes {
                 Outcome::ok(
                     name,
-                    format!(
-                        "{name} runs at {}: {lanes} lanes of {}",
-                        gigabits(rate),
-                        kind.trim()
-                    ),
+                    format!("{name} runs at {}: {lanes} lanes of {kind}", gigabits(rate)),
                 )
+            } else {
+                let said = format!("{name} runs at {}; its lanes are not known", gigabits(rate));
+                Outcome::info(name, said)
             }
             .seen(&path, text))
         },

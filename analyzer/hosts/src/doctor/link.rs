@@ -84,17 +84,13 @@ fn most_speed(facts: &Facts<'_>, interface: &str) -> Option<u64> {
 }
 
 fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
-    // A text has the modes of an interface without the PCI address of its device.
-    let has_modes = |device: &RdmaDevice| {
-        let mut names = facts
-            .host
-            .names(&format!("sys/class/infiniband/{}/device/net", device.name))
-            .into_iter();
-        facts.host.is_partial && names.any(|name| most_speed(facts, &name).is_some())
+    // A text has rates without the PCI addresses of their devices.
+    let is_hardware = |device: &RdmaDevice, port: &RdmaPort| {
+        device.pci.is_some() || facts.host.is_partial && port.rate_bps.is_some()
     };
     let hardware = facts
         .ports()
-        .filter(|(device, port)| (device.pci.is_some() || has_modes(device)) && port.is_active());
+        .filter(|(device, port)| is_hardware(device, port) && port.is_active());
     let all: Vec<(&RdmaDevice, &RdmaPort)> = hardware.collect();
     let fastest_of = |board: &Option<String>| {
         let alike = all
@@ -238,6 +234,11 @@ fn errors(facts: &Facts<'_>) -> Vec<Outcome> {
     )
 }
 
+/// True of lanes of so many bits in a second that need error correction with most cables (IEEE 802.3, clauses 91 and 108).
+pub(crate) fn needs_fec(bps_of_lane: u64) -> bool {
+    bps_of_lane >= 25_000_000_000
+}
+
 fn fec(facts: &Facts<'_>) -> Vec<Outcome> {
     let netdevs = facts.ports_of_hosts();
     each(
@@ -252,7 +253,7 @@ fn fec(facts: &Facts<'_>) -> Vec<Outcome> {
             let said = format!("{}: error correction {active}", netdev.name);
             let is_off = active.eq_ignore_ascii_case("off");
             Ok(match lane {
-                Some(lane) if is_off && lane >= 25_000_000_000 => Outcome::warning(
+                Some(lane) if is_off && needs_fec(lane) => Outcome::warning(
                     &netdev.name,
                     format!("{said} at {} for each lane", gigabits(lane)),
                 )

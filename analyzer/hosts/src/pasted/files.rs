@@ -134,18 +134,46 @@ impl PastedFiles {
                         self.add(path, answer);
                     }
                 }
-                [
-                    name @ ("cma_roce_tos" | "cma_roce_mode"),
-                    "-d",
-                    device,
-                    "-p",
-                    port,
-                ] if is_plain_name(device) && port.parse::<u8>().is_ok() => {
-                    let folder = format!("sys/kernel/config/rdma_cm/{device}/ports/{port}");
-                    self.add(format!("{folder}/{}", name.replace("cma_", "default_")), answer);
+                [name @ ("cma_roce_tos" | "cma_roce_mode"), options @ ..] => {
+                    let option = |letter: &str| {
+                        let at = options.iter().position(|word| *word == letter)?;
+                        options.get(at + 1).copied()
+                    };
+                    self.connection_default(name, option("-d"), option("-p"), answer);
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Defaults of rdma_cm, where the text is that answer alone and the name of its file says so: `cma_roce_tos_mlx5_0`.
+    pub(super) fn named(&mut self, text: &str, name: &str) {
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+        let (Some(answer), None) = (lines.next(), lines.next()) else {
+            return;
+        };
+        if let Some(command) = ["cma_roce_tos", "cma_roce_mode"]
+            .iter()
+            .find(|command| name.contains(*command))
+        {
+            self.connection_default(command, device_in(name), None, answer);
+        }
+    }
+
+    /// A default of rdma_cm's connections, as configfs has it. Without an option the tools mean port 1.
+    fn connection_default(&mut self, command: &str, device: Option<&str>, port: Option<&str>, answer: &str) {
+        let (device, port, answer) = (device.unwrap_or("DEVICE"), port.unwrap_or("1"), answer.trim());
+        let is_answer = if command == "cma_roce_tos" {
+            answer.parse::<u8>().is_ok()
+        } else {
+            answer.contains("RoCE v")
+        };
+        if is_answer && is_plain_name(device) && port.parse::<u8>().is_ok() {
+            let setting = command.replace("cma_", "default_");
+            self.add(
+                format!("sys/kernel/config/rdma_cm/{device}/ports/{port}/{setting}"),
+                answer,
+            );
         }
     }
 
@@ -256,9 +284,15 @@ fn answers(text: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
     })
 }
 
-/// The command behind a prompt: `$ cat X`, `root@n1:~# sudo cat X`; also `ulimit` alone, which has no other use at the start of a line.
-fn command_of(line: &str) -> Option<&str> {
-    if line.trim_start().starts_with("ulimit -") {
+/// Beginnings of commands that have no other use at the start of a line.
+const BARE_COMMANDS: [&str; 3] = ["ulimit -", "cma_roce_tos ", "cma_roce_mode "];
+
+/// The command behind a prompt: `$ cat X`, `root@n1:~# sudo cat X`; also some commands alone.
+pub(super) fn command_of(line: &str) -> Option<&str> {
+    if BARE_COMMANDS
+        .iter()
+        .any(|start| line.trim_start().starts_with(start))
+    {
         return Some(line.trim());
     }
     let (_, command) = line.split_once(['$', '#']).filter(|(prompt, _)| {
@@ -328,4 +362,13 @@ pub(super) fn interface_of<'a>(line: &'a str, tool: &str) -> Option<&'a str> {
         None => *words.last()?,
     };
     (is_prompt && words.len() <= 8 && is_plain_name(name)).then_some(name)
+}
+
+/// The name of a device of `mlx5_core` in another text: a file's name, a line between two outputs.
+pub(super) fn device_in(text: &str) -> Option<&str> {
+    const START: &str = "mlx5_";
+    let at = text.find(START)?;
+    let rest = &text[at..];
+    let digits = rest[START.len()..].bytes().take_while(u8::is_ascii_digit).count();
+    (digits > 0).then(|| &rest[..START.len() + digits])
 }

@@ -36,6 +36,22 @@ fn one_adapter(found: &mut PastedFiles) {
     let (Some(device), 1, [adapter]) = (devices.first(), devices.len(), adapters.as_slice()) else {
         return;
     };
+    let folder = format!("sys/bus/pci/devices/{adapter}");
+    let vendor = found.files.get(&format!("{folder}/vendor"));
+    if device.starts_with("mlx") && vendor.is_some_and(|vendor| vendor != b"0x15b3") {
+        return;
+    }
+    // `ethtool -i` speaks of the adapter, and so of the device.
+    for (own, name) in [
+        ("uevent", "device/uevent"),
+        ("fw_ver", "fw_ver"),
+        ("board_id", "board_id"),
+    ] {
+        if let Some(text) = found.files.get(&format!("{folder}/{own}")) {
+            let text = String::from_utf8_lossy(text).into_owned();
+            found.add(format!("{DEVICES}{device}/{name}"), &text);
+        }
+    }
     let uevent = format!("PCI_SLOT_NAME={adapter}\n");
     found.add(format!("{DEVICES}{device}/device/uevent"), &uevent);
 }
@@ -170,7 +186,30 @@ fn space(payload: u32, request: u32) -> Vec<u8> {
     space
 }
 
-/// `ethtool -i IF` (driver and PCI address of an interface), and `ls -l /sys/class/infiniband`.
+/// Drivers of RDMA adapters, and their PCI vendors (Linux `drivers/net/ethernet`).
+const DRIVERS: [(&str, &str); 5] = [
+    ("mlx5_core", "0x15b3"),
+    ("mlx4_en", "0x15b3"),
+    ("bnxt_en", "0x14e4"),
+    ("ice", "0x8086"),
+    ("idpf", "0x8086"),
+];
+
+/// Firmware of an adapter as `ethtool -i` has it: `22.39.2048 (MT_0000000359)` of NVIDIA's with their board.
+fn firmware(folder: &str, version: &str, found: &mut PastedFiles) {
+    let (version, board) = match version.split_once(" (") {
+        Some((version, board)) => (version, board.strip_suffix(')')),
+        None => (version, None),
+    };
+    if !version.is_empty() && version != "N/A" {
+        found.add(format!("{folder}/fw_ver"), version);
+        if let Some(board) = board {
+            found.add(format!("{folder}/board_id"), board);
+        }
+    }
+}
+
+/// `ethtool -i IF` (driver, firmware and PCI address of an interface), and `ls -l /sys/class/infiniband`.
 fn bus_info(text: &str, found: &mut PastedFiles) {
     const DEVICES: &str = "sys/class/infiniband";
     let owner = |path: &String| {
@@ -183,15 +222,26 @@ fn bus_info(text: &str, found: &mut PastedFiles) {
     let owners: BTreeMap<String, String> = found.files.keys().filter_map(owner).collect();
     let mut interface = "";
     let mut driver = "";
+    let mut version = "";
     for line in text.lines() {
         if let Some(named) = interface_of(line, "ethtool") {
             interface = named;
         } else if let Some(named) = line.strip_prefix("driver: ") {
             driver = named.trim();
+            version = "";
+        } else if let Some(shown) = line.strip_prefix("firmware-version: ") {
+            version = shown.trim();
         } else if let Some(pci) = line.strip_prefix("bus-info: ").and_then(address_of) {
+            let uevent = format!("DRIVER={driver}\nPCI_SLOT_NAME={pci}\n");
             if let Some(device) = owners.get(interface) {
-                let uevent = format!("DRIVER={driver}\nPCI_SLOT_NAME={pci}\n");
                 found.add(format!("{DEVICES}/{device}/device/uevent"), &uevent);
+                firmware(&format!("{DEVICES}/{device}"), version, found);
+            } else if let Some((_, vendor)) = DRIVERS.iter().find(|(known, _)| *known == driver) {
+                let folder = format!("sys/bus/pci/devices/{pci}");
+                found.add(format!("{folder}/class"), "0x020000");
+                found.add(format!("{folder}/vendor"), vendor);
+                found.add(format!("{folder}/uevent"), &uevent);
+                firmware(&folder, version, found);
             }
         } else if let Some((_, path)) = line.split_once(" -> ")
             && let Some((path, device)) = path.trim().split_once("/infiniband/")

@@ -22,7 +22,7 @@ fn devices_of_ibv_devinfo_are_files() {
         ("phys_state", "5: LinkUp"),
         ("link_layer", "Ethernet"),
         // Four lanes of 100 Gbit/s.
-        ("rate", "400 Gb/sec (4X)"),
+        ("rate", "400 Gb/sec (4X NDR)"),
         ("lid", "0x11"),
         ("gids/3", "0000:0000:0000:0000:0000:ffff:0a00:6702"),
         ("gid_attrs/types/0", "IB/RoCE v1"),
@@ -454,5 +454,239 @@ fn rails_of_one_subnet_are_judged_by_ip_addr_and_sysctl() {
     assert_eq!(
         judged(&text(0, "10.9.2.12"), "routing.rails").status,
         Status::NotApplicable
+    );
+    // `all` and `default` alone: an interface begins with the default, and `all` can be high enough for all of them.
+    let alone = |ignore: [u32; 2], filter: [u32; 2]| {
+        let text = text(0, "10.9.1.12");
+        let (start, _) = text.split_once("net.ipv4").unwrap();
+        let mut text = start.to_owned();
+        for (scope, at) in [("all", 0), ("default", 1)] {
+            let lines = [("arp_ignore", ignore[at]), ("rp_filter", filter[at])];
+            for (setting, value) in lines {
+                writeln!(text, "net.ipv4.conf.{scope}.{setting} = {value}").unwrap();
+            }
+        }
+        judged(&text, "routing.rails").status
+    };
+    assert_eq!(alone([0, 0], [2, 2]), Status::Warning);
+    assert_eq!(alone([1, 0], [2, 0]), Status::Ok);
+    assert_eq!(alone([0, 1], [0, 0]), Status::Ok);
+    assert_eq!(alone([1, 1], [0, 1]), Status::Warning);
+}
+
+/// After mstflint's mlxlink_commander.cpp and mlxlink_cmd_print.cpp: a link without trouble.
+const MLXLINK: &str = "# mlxlink -d mlx5_0 -c -m\n\nOperational Info\n----------------\nState                              : \u{1b}[32mActive\u{1b}[0m\nPhysical state                     : ETH_AN_FSM_ENABLE\nSpeed                              : 200G\nWidth                              : 4x\nFEC                                : Standard RS-FEC (544,514)\nAuto Negotiation                   : ON\n\nSupported Info\n--------------\nEnabled Link Speed (Ext.)          : 0x000017f2 (200G,100G_2X,100G_4X,25G)\nSupported Cable Speed (Ext.)       : 0x000017d0 (200G,100G_2X)\n\nTroubleshooting Info\n--------------------\nStatus Opcode                      : 0\nGroup Opcode                       : N/A\nRecommendation                     : No issue was observed\n\nPhysical Counters and BER Info\n------------------------------\nTime Since Last Clear [Min]        : 348349.5\nEffective Physical Errors          : 0\nEffective Physical BER             : 15E-255\nRaw Physical Errors Per Lane       : 3183333,242074,1,0\nRaw Physical BER                   : 1E-8\nLink Down Counter                  : 3\n";
+
+#[test]
+fn links_of_mlxlink_are_judged() {
+    let found = judged(MLXLINK, "link.mlxlink");
+    assert_eq!(
+        (found.status, found.object.as_str()),
+        (Status::Ok, "mlx5_0"),
+        "{}",
+        found.summary
+    );
+    let seen = &found.seen[0].value;
+    assert_eq!(
+        seen,
+        "Active, 200G 4x, Standard RS-FEC (544,514), raw BER 1E-8, effective BER 15E-255, link downs 3"
+    );
+    for (right, wrong, expected) in [
+        ("No issue was observed", "Bad signal integrity", None),
+        (
+            ": 0\nGroup",
+            ": 15\nGroup",
+            Some("status 15, No issue was observed"),
+        ),
+        (
+            "\u{1b}[32mActive\u{1b}[0m",
+            "Polling",
+            Some("its state is Polling"),
+        ),
+        ("15E-255", "4E-11", Some("4e-11")),
+        ("1E-8", "3E-4", Some("3e-4")),
+        ("Standard RS-FEC (544,514)", "No FEC", Some("no error correction")),
+        (": 200G\n", ": 100G\n", Some("both allow 200G")),
+        // The cable does not allow more.
+        ("0x000017d0 (200G,100G_2X)", "0x000017d0 (100G_2X)", None),
+    ] {
+        let text = MLXLINK.replace(right, wrong);
+        assert_ne!(text, MLXLINK, "{wrong}");
+        let found = judged(&text, "link.mlxlink");
+        match expected {
+            Some(expected) => {
+                assert_eq!(found.status, Status::Warning, "{wrong}: {}", found.summary);
+                assert!(found.summary.contains(expected), "{}", found.summary);
+            }
+            None => assert_eq!(found.status, Status::Ok, "{wrong}: {}", found.summary),
+        }
+    }
+}
+
+#[test]
+fn documents_and_several_links_of_mlxlink() {
+    let document = json!({ "status": { "code": 0, "message": "success" }, "result": { "output": {
+        "Operational Info": { "State": "Polling", "Speed": "N/A", "Width": "N/A" },
+        "Supported Info": { "Enabled Link Speed": { "mask": "0x80", "values": ["NDR", "HDR"] } },
+        "Troubleshooting Info": { "Status Opcode": "1024", "Recommendation": "Cable is unplugged" },
+    } } });
+    let text = serde_json::to_string_pretty(&document).unwrap();
+    let host = pasted_host(&text, "mlxlink_mlx5_3").unwrap();
+    let found = judge(&host, &Plan::default(), &["link.mlxlink".to_owned()]);
+    assert_eq!(
+        found[0].outcome.summary,
+        "mlx5_3: status 1024, Cable is unplugged; its state is Polling"
+    );
+    let both = format!("{MLXLINK}# mlxlink -d /dev/mst/mt4129_pciconf1 --json\n{text}\n");
+    let host = pasted_host(&both, "out").unwrap();
+    let objects: Vec<String> = judge(&host, &Plan::default(), &["link.mlxlink".to_owned()])
+        .into_iter()
+        .map(|found| format!("{} {}", found.outcome.status.name(), found.outcome.object))
+        .collect();
+    assert_eq!(objects, ["ok mlx5_0", "warning mt4129_pciconf1"]);
+    // `ibstat` and `ethtool` have fields of the same names.
+    let text = MLXLINK.replace("State   ", "Stale   ") + "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Down\n";
+    assert_eq!(judged(&text, "link.mlxlink").status, Status::Unknown);
+}
+
+/// After ethtool's `-i` of mlx5_core and bnxt_en.
+#[test]
+fn drivers_and_firmware_of_ethtool_alone() {
+    let mlx5 = "driver: mlx5_core\nversion: 5.15.0-91-generic\nfirmware-version: 22.39.2048 (MT_0000000359)\nexpansion-rom-version: \nbus-info: 0000:3b:00.0\nsupports-statistics: yes\n";
+    for text in [mlx5.to_owned(), format!("$ ethtool -i ens1f0np0\n{mlx5}")] {
+        let found = judged(&text, "firmware.same");
+        assert_eq!(
+            (found.status, found.summary.as_str()),
+            (Status::Ok, "0000:3b:00.0: firmware 22.39.2048, driver mlx5_core")
+        );
+        let devices = judged(&text, "rdma.devices");
+        assert_eq!(devices.status, Status::Unknown, "{}", devices.summary);
+    }
+    // Two equal boards.
+    let other = mlx5.replace("3b:00", "5e:00").replace("22.39", "22.36");
+    let found = judged(&format!("{mlx5}{other}"), "firmware.same");
+    assert_eq!(found.status, Status::Warning, "{}", found.summary);
+    let bnxt = "driver: bnxt_en\nversion: 6.8.0\nfirmware-version: 226.0.145.0/pkg 226.1.107.1\nbus-info: 0000:17:00.0\n";
+    let found = judged(bnxt, "firmware.same");
+    assert_eq!(
+        (found.status, found.summary.as_str()),
+        (
+            Status::Info,
+            "0000:17:00.0: firmware 226.0.145.0/pkg 226.1.107.1, driver bnxt_en; its board is not known"
+        )
+    );
+    // The only device of a text is not an adapter of another vendor; adapters without RDMA are not shown.
+    let host = pasted_host(&format!("{DEVINFO}{bnxt}"), "out").unwrap();
+    assert!(!host.has("sys/class/infiniband/mlx5_2/device/uevent"));
+    let igb = bnxt.replace("bnxt_en", "igb");
+    assert!(pasted_host(&igb, "out").is_none());
+}
+
+/// After MLNX_OFED's show_gids: no state of a port.
+#[test]
+fn addresses_of_show_gids_alone_are_judged() {
+    let table = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\nmlx5_0\t1\t0\tfe80:0000:0000:0000:ba59:9fff:fea1:b2c0\t\t\tv1\tens1\nmlx5_0\t1\t1\tfe80:0000:0000:0000:ba59:9fff:fea1:b2c0\t\t\tv2\tens1\n";
+    let routed = "mlx5_0\t1\t3\t0000:0000:0000:0000:0000:ffff:c0a8:0001\t192.168.0.1  \tv2\tens1\n";
+    let text = format!("{table}{routed}");
+    let choice = judged(&text, "gid.choice");
+    assert_eq!(choice.status, Status::Info);
+    assert!(
+        choice.summary.ends_with("use --gid-index 3"),
+        "{}",
+        choice.summary
+    );
+    assert_eq!(
+        judged(&text, "gid.rocev2").summary,
+        "mlx5_0:1 has RoCE v2 at indexes 1, 3"
+    );
+    assert_eq!(judged(&text, "port.state").status, Status::Unknown);
+    // A port that may have no cable needs no address.
+    let alone = judged(table, "gid.rocev2");
+    assert_eq!(alone.status, Status::Info, "{}", alone.summary);
+    let old = judged(&table.replace("\tv2\t", "\tv1\t"), "gid.rocev2");
+    assert_eq!(old.status, Status::Warning, "{}", old.summary);
+    let active = format!("{table}mlx5_0 port 1 ==> ens1 (Up)\n");
+    assert_eq!(judged(&active, "gid.rocev2").status, Status::Warning);
+}
+
+/// After infiniband-diags, src/ibstat.c: a rate without a width.
+#[test]
+fn rates_of_ibstat_alone_are_shown() {
+    let text = "CA 'mlx5_0'\n\tFirmware version: 28.36.1700\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 17\n\t\tSM lid: 1\n\t\tLink layer: InfiniBand\n";
+    let speed = judged(text, "ib.speed");
+    assert_eq!(
+        (speed.status, speed.summary.as_str()),
+        (
+            Status::Info,
+            "mlx5_0:1 runs at 400 Gbit/s; its lanes are not known"
+        )
+    );
+    assert!(
+        judged(text, "firmware.same")
+            .summary
+            .contains("firmware 28.36.1700")
+    );
+    let ethernet = judged(&text.replace("InfiniBand", "Ethernet"), "link.speed");
+    assert_eq!(
+        (ethernet.status, ethernet.summary.as_str()),
+        (
+            Status::Info,
+            "mlx5_0:1 runs at 400 Gbit/s; the highest speed of its port is not known"
+        )
+    );
+}
+
+/// After MLNX_OFED's cma_roce_tos, which prints the number alone. 106 is DSCP 26 with ECT(0).
+#[test]
+fn the_default_class_of_rdma_cm_alone_is_judged() {
+    for (text, name, object) in [
+        ("cma_roce_tos -d mlx5_0 -p 1\n106\n", "out", "mlx5_0:1"),
+        ("# cma_roce_tos -d mlx5_0\n106\n", "out", "mlx5_0:1"),
+        (
+            "n1:~$ sudo cma_roce_tos -d mlx5_3 -p 2 -t 106\n106\n",
+            "out",
+            "mlx5_3:2",
+        ),
+        ("106\n", "cma_roce_tos_mlx5_1", "mlx5_1:1"),
+        ("106\n", "gpu1-cma_roce_tos", "DEVICE:1"),
+    ] {
+        let host = pasted_host(text, name).unwrap();
+        let found = judge(&host, &Plan::default(), &["roce.tos".to_owned()])
+            .remove(0)
+            .outcome;
+        assert_eq!(
+            (found.status, found.object),
+            (Status::Ok, format!("rdma_cm {object}")),
+            "{text}"
+        );
+    }
+    let found = judged("$ cma_roce_tos -d mlx5_0 -p 1\n0\n", "roce.tos");
+    assert_eq!(found.status, Status::Warning);
+    let mode = judged("$ cma_roce_mode -d mlx5_0 -p 1\nIB/RoCE v1\n", "gid.cm_mode");
+    assert_eq!(mode.status, Status::Warning, "{}", mode.summary);
+    // A number is nothing without a name, and an error is no number.
+    assert!(pasted_host("106\n", "out").is_none());
+    assert!(pasted_host("106\n107\n", "cma_roce_tos").is_none());
+    assert!(pasted_host("$ cma_roce_tos -d mlx5_0\ncommand not found\n", "out").is_none());
+}
+
+/// After rdma-core, libibverbs/examples/devinfo.c: code 128 is NDR.
+#[test]
+fn infiniband_of_ibv_devinfo_is_judged() {
+    let text = DEVINFO
+        .replace("PORT_DOWN (1)", "PORT_ACTIVE (4)")
+        .replace("Ethernet", "InfiniBand")
+        .replace("sm_lid:\t\t\t0", "sm_lid:\t\t\t1");
+    let packets = judged(&text, "ib.packets");
+    assert_eq!(packets.status, Status::Info);
+    assert!(
+        packets.summary.contains("its packets are not RoCE"),
+        "{}",
+        packets.summary
+    );
+    let speed = judged(&text, "ib.speed");
+    assert_eq!(
+        (speed.status, speed.summary.as_str()),
+        (Status::Ok, "mlx5_2:1 runs at 400 Gbit/s: 4 lanes of NDR")
     );
 }

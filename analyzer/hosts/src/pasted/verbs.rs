@@ -84,7 +84,9 @@ fn devinfo(text: &str, found: &mut PastedFiles) {
             ("active_width", _) => width = word.trim_end_matches('X').parse::<f64>().ok(),
             ("active_speed", Some(port)) => {
                 if let Some((lanes, speed)) = width.zip(word.parse::<f64>().ok()) {
-                    let rate = format!("{:.0} Gb/sec ({lanes}X)", lanes * speed);
+                    let kind = value.split_once('(').and_then(|(_, code)| generation(code));
+                    let kind = kind.map_or_else(String::new, |kind| format!(" {kind}"));
+                    let rate = format!("{:.0} Gb/sec ({lanes}X{kind})", lanes * speed);
                     found.add(format!("{port}/rate"), &rate);
                 }
             }
@@ -102,6 +104,14 @@ fn devinfo(text: &str, found: &mut PastedFiles) {
             _ => {}
         }
     }
+}
+
+/// The name of a speed's code, as sysfs has it behind the width (rdma-core, `libibverbs/examples/devinfo.c`, `speed_str`).
+fn generation(code: &str) -> Option<&'static str> {
+    const NAMES: [&str; 9] = ["SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR"];
+    let code: u32 = code.trim_end_matches(')').parse().ok()?;
+    let place = code.is_power_of_two().then(|| code.ilog2())?;
+    NAMES.get(usize::try_from(place).ok()?).copied()
 }
 
 /// `ibstat` (infiniband-diags): names in quotes, states in words.

@@ -119,13 +119,14 @@ impl<'a> Fields<'a> {
     /// The rest of the text behind each occurrence of a whole word, without what separates the two.
     pub(super) fn behind(self, name: &'static str) -> impl Iterator<Item = &'a str> {
         let bytes = self.lower.as_bytes();
+        // Names that begin or end with a blank or a sign end the word beside them.
+        let [has_sign_first, has_sign_last] =
+            [name.bytes().next(), name.bytes().last()].map(|edge| edge.is_some_and(|byte| !is_word(byte)));
         self.lower.match_indices(name).filter_map(move |(at, _)| {
             let end = at + name.len();
-            let is_begun = at
-                .checked_sub(1)
-                .and_then(|before| bytes.get(before))
-                .is_none_or(|byte| !is_word(*byte));
-            let is_ended = bytes.get(end).is_none_or(|byte| !is_word(*byte));
+            let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+            let is_begun = has_sign_first || before.is_none_or(|byte| !is_word(*byte));
+            let is_ended = has_sign_last || bytes.get(end).is_none_or(|byte| !is_word(*byte));
             (is_begun && is_ended).then(|| value(self.text.get(end..).unwrap_or_default()))
         })
     }

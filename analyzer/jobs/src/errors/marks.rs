@@ -18,7 +18,7 @@ enum Need {
 /// Words in small letters that stand together in a line of a program, the first that fits counts.
 ///
 /// Sources: those named with each program in [`super`].
-const MARKS: [(Program, Need, &[&str]); 156] = [
+const MARKS: [(Program, Need, &[&str]); 161] = [
     (Program::Nccl, Need::Nothing, &["test nccl failure"]),
     (Program::Nccl, Need::Nothing, &["test cuda failure"]),
     (Program::Nccl, Need::Words, &["gpu direct rdma disabled"]),
@@ -242,6 +242,19 @@ const MARKS: [(Program, Need, &[&str]); 156] = [
     (Program::Mlx5, Need::Words, &["mlx5_c"]),
     (Program::Bnxt, Need::Status, &["wr_id[", "with status 0x"]),
     (Program::Bnxt, Need::Words, &["bnxt_"]),
+    (Program::PyTorch, Need::Words, &["processgroupnccl", "got stuck"]),
+    (Program::PyTorch, Need::Words, &["diststoreerror"]),
+    (
+        Program::OpenMpi,
+        Need::Words,
+        &["a process failed to create a queue pair"],
+    ),
+    (
+        Program::Nccl,
+        Need::Words,
+        &["nccl info", "socketprogress: connection closed"],
+    ),
+    (Program::Irdma, Need::Words, &["abnormal ae_id"]),
     (Program::Irdma, Need::Words, &["irdma"]),
     (Program::Irdma, Need::Words, &[" ice "]),
     (Program::Irdma, Need::Words, &[" i40e "]),

@@ -1,7 +1,8 @@
 //! Errors of a log, line by line: several lines can be about one error.
 
 use super::program::Program;
-use super::report::{ErrorReport, report};
+use super::recognition::SERVER_BACK;
+use super::report::{ErrorReport, nfs_server, report};
 use super::status::Status;
 
 /// Errors that are kept.
@@ -32,7 +33,7 @@ struct WrittenReport {
 impl ErrorReader {
     /// Reads a line, which is number `at` of file `file`; true if it is about an error.
     pub fn line(&mut self, line: &str, file: usize, at: usize) -> bool {
-        if self.is_detail(line, at) {
+        if self.is_detail(line, at) || self.is_recovery(line, file) {
             return true;
         }
         let Some(found) = report(line) else { return false };
@@ -67,6 +68,24 @@ impl ErrorReader {
                 && continues(&known.report, found, at)
         });
         open.next().map(|known| &mut known.report)
+    }
+
+    /// Reads a line that says that a server of NFS answers again (Linux `net/sunrpc/clnt.c`, `call_decode`).
+    fn is_recovery(&mut self, line: &str, file: usize) -> bool {
+        let Some(server) = nfs_server(line, " OK") else {
+            return false;
+        };
+        let mut is_known = false;
+        for WrittenReport { report, .. } in &mut self.errors {
+            let is_silent = report
+                .symptom
+                .is_some_and(|symptom| symptom.name == "server silent");
+            if is_silent && report.file == file && report.peer.as_deref() == Some(server) {
+                report.symptom = Some(&SERVER_BACK);
+                is_known = true;
+            }
+        }
+        is_known
     }
 
     /// Reads a line that is no error without the one before it: a dump of the completion, or who the peer is.

@@ -1,6 +1,7 @@
 //! Recognition of symptoms by the words of a line, and kinds of symptoms.
 
-use super::symptom::{SYMPTOMS, Symptom};
+use super::symptom::Symptom;
+use super::{adapter_symptoms, connection_symptoms};
 
 /// Symptoms of lines of known drivers and programs that say no more than that something failed, or did not end.
 static TIMED_OUT: Symptom = Symptom {
@@ -12,6 +13,21 @@ static TIMED_OUT: Symptom = Symptom {
 static FAILED: Symptom = Symptom {
     name: "operation failed",
     meaning: "an operation failed: look for the lines before it, and the log of the other side",
+    is_consequence: false,
+    words: &[],
+};
+
+/// Symptoms; the first whose words fit counts.
+fn symptoms() -> impl Iterator<Item = &'static Symptom> {
+    adapter_symptoms::SYMPTOMS
+        .iter()
+        .chain(connection_symptoms::SYMPTOMS)
+}
+
+/// A server of NFS that did not answer and does again.
+pub(super) static SERVER_BACK: Symptom = Symptom {
+    name: "server was silent",
+    meaning: "a server of NFS did not answer for a while and answers again: look for drops and the link at that time, if it comes often",
     is_consequence: false,
     words: &[],
 };
@@ -46,6 +62,7 @@ impl Symptom {
                 | "PCIe error corrected"
                 | "no cable"
                 | "openib not used"
+                | "server was silent"
                 | "no GPUDirect RDMA"
         )
     }
@@ -64,6 +81,7 @@ impl Symptom {
                 | "command refused"
                 | "queue pair error event"
                 | "firmware command timed out"
+                | "no pages for firmware"
                 | "no cable"
                 | "PCIe bandwidth limited"
                 | "PCIe error"
@@ -106,7 +124,7 @@ impl Symptom {
 
     /// The symptom whose words are in a text in small letters.
     pub(super) fn in_text(lower: &str) -> Option<&'static Self> {
-        let by_words = SYMPTOMS.iter().find(|symptom| {
+        let by_words = symptoms().find(|symptom| {
             let has_all = |words: &&[&str]| words.iter().all(|word| lower.contains(word));
             symptom.words.iter().any(has_all)
         });

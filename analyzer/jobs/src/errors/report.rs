@@ -2,6 +2,7 @@
 
 use roce_model::{Address, JobError};
 
+use super::drivers::of_driver;
 use super::fields::{Fields, address, number};
 use super::marks::program;
 use super::program::Program;
@@ -47,7 +48,9 @@ const STATUS_NUMBER: [&str; 24] = [
 ];
 
 /// Words of which every error has one, in small letters: most lines of a log have none.
-const ERROR_WORDS: [&str; 43] = [
+const ERROR_WORDS: [&str; 45] = [
+    "no socket interface",
+    "got stuck",
     "limited by",
     "gpu direct rdma disabled",
     "no data available",
@@ -93,28 +96,28 @@ const ERROR_WORDS: [&str; 43] = [
     "unreachable",
 ];
 
-/// Numbers of errors that RDMA and sockets give, with their names (Linux include/uapi/asm-generic/errno.h).
-const ERRNOS: [(u32, &str); 20] = [
-    (14, "EFAULT"),
-    (61, "ENODATA"),
-    (98, "EADDRINUSE"),
-    (110, "ETIMEDOUT"),
-    (111, "ECONNREFUSED"),
-    (113, "EHOSTUNREACH"),
-    (104, "ECONNRESET"),
-    (103, "ECONNABORTED"),
-    (107, "ENOTCONN"),
-    (101, "ENETUNREACH"),
-    (100, "ENETDOWN"),
-    (112, "EHOSTDOWN"),
-    (99, "EADDRNOTAVAIL"),
-    (19, "ENODEV"),
-    (12, "ENOMEM"),
-    (22, "EINVAL"),
-    (16, "EBUSY"),
-    (13, "EACCES"),
-    (28, "ENOSPC"),
-    (5, "EIO"),
+/// Numbers of errors that RDMA and sockets give, with their names (Linux include/uapi/asm-generic/errno.h) and words (glibc, `strerror`).
+const ERRNOS: [(u32, &str, &str); 20] = [
+    (14, "EFAULT", "bad address"),
+    (61, "ENODATA", "no data available"),
+    (98, "EADDRINUSE", "address already in use"),
+    (110, "ETIMEDOUT", "connection timed out"),
+    (111, "ECONNREFUSED", "connection refused"),
+    (113, "EHOSTUNREACH", "no route to host"),
+    (104, "ECONNRESET", "connection reset by peer"),
+    (103, "ECONNABORTED", "software caused connection abort"),
+    (107, "ENOTCONN", "transport endpoint is not connected"),
+    (101, "ENETUNREACH", "network is unreachable"),
+    (100, "ENETDOWN", "network is down"),
+    (112, "EHOSTDOWN", "host is down"),
+    (99, "EADDRNOTAVAIL", "cannot assign requested address"),
+    (19, "ENODEV", "no such device"),
+    (12, "ENOMEM", "cannot allocate memory"),
+    (22, "EINVAL", "invalid argument"),
+    (16, "EBUSY", "device or resource busy"),
+    (13, "EACCES", "permission denied"),
+    (28, "ENOSPC", "no space left on device"),
+    (5, "EIO", "input/output error"),
 ];
 
 /// An error that a line reports.
@@ -224,6 +227,7 @@ pub fn report(line: &str) -> Option<ErrorReport> {
             let rank = fields.number(&["dest rank", "msg from"]);
             found.peer = rank.map(|rank| format!("rank {rank}"));
         }
+        Program::Kernel => found.peer = nfs_server(line, " not responding").map(str::to_owned),
         Program::StorageScale => {
             found.vendor_error = found.vendor_error.or_else(|| fields.number(&["error"]));
         }
@@ -238,6 +242,12 @@ pub fn report(line: &str) -> Option<ErrorReport> {
     let says_nothing = found.status.is_none() && found.symptom.is_none() && found.vendor_error.is_none();
     let is_success = numbered == Some(0) && found.status.is_none() && found.symptom.is_none();
     (!is_success && (is_sure || !says_nothing)).then_some(found)
+}
+
+/// The server in a line of the kernel's client of NFS, before these words.
+pub(super) fn nfs_server<'a>(line: &'a str, end: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once("nfs: server ")?;
+    rest.split_once(end).map(|(server, _)| server.trim())
 }
 
 /// The words of a line, without the time before it and without glyphs that are no text, cut to [`MAX_SAID`] glyphs.
@@ -308,25 +318,6 @@ fn is_of_firmware(fields: Fields<'_>) -> bool {
     fields.lower.contains("mlx5_core") && !fields.lower.contains("cqe")
 }
 
-/// The status for a number that is a driver's own.
-fn of_driver(fields: Fields<'_>, program: Program) -> Option<&'static Status> {
-    // CQ_REQ_STATUS_* from 1 on (Linux drivers/infiniband/hw/bnxt_re/roce_hsi.h; ib_verbs.c translates them).
-    const BNXT: [u32; 11] = [7, 1, 2, 4, 21, 9, 10, 11, 13, 12, 5];
-    // IRDMA_AE_LLP_TOO_MANY_RETRIES (Linux drivers/infiniband/hw/irdma/defs.h).
-    const TOO_MANY_RETRIES: u32 = 0x050a;
-    let number = match program {
-        Program::Bnxt => {
-            let place = fields.number(&["with status"])?.checked_sub(1)?;
-            *BNXT.get(usize::try_from(place).ok()?)?
-        }
-        // HNS_ROCE_CQE_V2_* are the numbers of mlx5's syndromes (Linux drivers/infiniband/hw/hns/hns_roce_hw_v2.h).
-        Program::Hns => return Status::of_syndrome(fields.number(&["cqe status"])?),
-        Program::Irdma if fields.number(&["ae_id"]) == Some(TOO_MANY_RETRIES) => 12,
-        _ => return None,
-    };
-    Status::of(number)
-}
-
 /// The status that Ceph says in a sentence (`src/msg/async/rdma/RDMAStack.cc`, handle_tx_event).
 fn ceph(lower: &str, program: Program) -> Option<&'static Status> {
     let is_exhausted =
@@ -370,10 +361,18 @@ fn vendor_error(fields: Fields<'_>, program: Program) -> Option<u32> {
     })
 }
 
-/// An answer of the kernel, by name: below zero (`-110`, `err -12`, `ret=-104`), or behind `errno`.
+/// An answer of the kernel, by name: below zero (`-110`, `err -12`, `ret=-104`), behind `errno`, or in words.
 fn errno(fields: Fields<'_>) -> Option<(u32, &'static str)> {
     let named = fields.number(&["errno"]);
-    let (number, name) = ERRNOS.iter().find(|(number, _)| {
+    let end = fields.lower.trim_end().trim_end_matches('.');
+    let (number, name, _) = ERRNOS.iter().find(|(number, _, words)| {
+        // NCCL and others end a line with the words.
+        let is_worded = end
+            .strip_suffix(words)
+            .is_some_and(|rest| rest.ends_with([' ', ':', '(']));
+        if is_worded {
+            return true;
+        }
         if named == Some(*number) {
             return true;
         }

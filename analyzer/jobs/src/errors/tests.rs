@@ -846,3 +846,150 @@ fn words_inside_other_words_are_no_program() {
         assert_eq!(report(line), None, "{line}");
     }
 }
+
+/// After Linux drivers/infiniband/hw/irdma/user.h (`irdma_ae_to_qp_err_code`) and defs.h.
+#[test]
+fn events_of_irdma_are_statuses() {
+    for (event, status) in [
+        ("0x103", Some(4)),
+        ("0x20d", Some(10)),
+        ("0x20e", Some(11)),
+        ("0x208", Some(9)),
+        ("0x50f", Some(13)),
+        ("0x701", Some(19)),
+        // IRDMA_AE_LLP_CONNECTION_RESET is no status of a request.
+        ("0x502", None),
+    ] {
+        let line = format!("infiniband rocep23s0: abnormal ae_id = {event} bool qp=1 qp_id = 7, ae_src=1");
+        let found = report(&line).unwrap();
+        assert_eq!((found.program, found.status), (Program::Irdma, status), "{line}");
+        assert_eq!(found.queue_pair, Some(7), "{line}");
+    }
+}
+
+/// After Linux bnxt_hwrm.c, bnxt.c and qplib_rcfw.c.
+#[test]
+fn firmware_of_bnxt_that_does_not_answer() {
+    for (line, name) in [
+        (
+            "bnxt_en 0000:3b:00.0 ens1f0np0: Error (timeout: 500015) msg {0x90 0x11} len:0",
+            "firmware command timed out",
+        ),
+        (
+            "bnxt_en 0000:3b:00.0 ens1f0np0: Resp cmpl intr err msg: 0x51",
+            "firmware command timed out",
+        ),
+        (
+            "bnxt_en 0000:41:00.0: QPLIB: cmdq[0x5a]=0x3 timedout (20000)msec",
+            "firmware command timed out",
+        ),
+        (
+            "bnxt_en 0000:af:00.1 ens7f1np1: Firmware heartbeat stall, 0x2 Reset count 0x0",
+            "firmware failed",
+        ),
+        (
+            "bnxt_en 0000:41:00.0 enp65s0np0: Abandoning msg {0x20 0x11} len: 0 due to firmware status: 0x8000",
+            "firmware failed",
+        ),
+    ] {
+        let found = report(line).unwrap_or_else(|| panic!("{line}"));
+        let symptom = found.symptom.map(|symptom| symptom.name);
+        assert_eq!((found.program, symptom), (Program::Bnxt, Some(name)), "{line}");
+    }
+}
+
+/// After Linux net/sunrpc/clnt.c: `nfs: server NAME OK` ends what `not responding` began.
+#[test]
+fn a_server_that_answers_again_is_no_open_failure() {
+    let silent = "[ 9.1] nfs: server nfs01.example not responding, still trying\n";
+    let names = |log: &str| -> Vec<(bool, &str, Option<String>)> {
+        let all = reports(log).into_iter();
+        all.map(|found| {
+            let symptom = found.symptom.unwrap();
+            (symptom.is_harmless(), symptom.name, found.peer)
+        })
+        .collect()
+    };
+    let server = Some("nfs01.example".to_owned());
+    assert_eq!(names(silent), [(false, "server silent", server.clone())]);
+    let back = format!("{silent}[ 77.2] nfs: server nfs01.example OK\n");
+    assert_eq!(names(&back), [(true, "server was silent", server.clone())]);
+    // Another server's.
+    let other = format!("{silent}[ 77.2] nfs: server nfs02.example OK\n");
+    assert_eq!(names(&other)[0].1, "server silent");
+    let again = format!("{back}{silent}");
+    assert_eq!(names(&again).len(), 2);
+    assert_eq!(names(&again)[1].1, "server silent");
+    assert!(names("nfs: server nfs01.example OK\n").is_empty());
+}
+
+/// After PyTorch's ProcessGroupNCCL.cpp, Lustre's o2iblnd_cb.c, Linux mlx5 pagealloc.c, NCCL's ibvwrap.cc and socket.cc (2.18 and later).
+#[test]
+fn more_lines_of_known_programs() {
+    for (line, program, name, errno) in [
+        (
+            "[rank0]:[F1017 03:11:22.3 ProcessGroupNCCL.cpp:1252] [PG 0 Rank 0] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.",
+            Program::PyTorch,
+            "collective timeout",
+            None,
+        ),
+        (
+            "LNet: 5120:0:(o2iblnd_cb.c:2955:kiblnd_rejected()) 10.1.1.9@o2ib rejected: consumer defined fatal error",
+            Program::Lustre,
+            "connection rejected",
+            None,
+        ),
+        (
+            "[ 55.1] mlx5_core 0000:3b:00.0: give_pages:345:(pid 88): func_id 0x0, npages 1, err -12",
+            Program::Mlx5,
+            "no pages for firmware",
+            Some("ENOMEM"),
+        ),
+        (
+            "node2:77:301 [0] misc/ibvwrap.cc:252 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
+            Program::Nccl,
+            "queue pair not set up",
+            Some("ETIMEDOUT"),
+        ),
+        (
+            "node3:10:44 [1] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.1.2.3<41234> failed : Connection refused",
+            Program::Nccl,
+            "socket refused",
+            Some("ECONNREFUSED"),
+        ),
+        (
+            "node3:10:44 [1] NCCL INFO misc/socket.cc:47 -> 3 socketProgress: Connection closed by remote peer node4.cluster.local<52222>",
+            Program::Nccl,
+            "connection reset",
+            None,
+        ),
+    ] {
+        let found = report(line).unwrap_or_else(|| panic!("{line}"));
+        let symptom = found.symptom.map(|symptom| symptom.name);
+        assert_eq!((found.program, symptom), (program, Some(name)), "{line}");
+        assert_eq!(found.errno.map(|(_, name)| name), errno, "{line}");
+    }
+    for (line, program, name) in [
+        (
+            "n1:5:9 [0] misc/socket.cc:333 NCCL WARN Bootstrap : no socket interface found",
+            Program::Nccl,
+            "no socket interface",
+        ),
+        (
+            "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.",
+            Program::PyTorch,
+            "rendezvous timeout",
+        ),
+        (
+            "A process failed to create a queue pair. This usually means either",
+            Program::OpenMpi,
+            "queue pair not made",
+        ),
+    ] {
+        let found = report(line).unwrap_or_else(|| panic!("{line}"));
+        let symptom = found.symptom.map(|symptom| symptom.name);
+        assert_eq!((found.program, symptom), (program, Some(name)), "{line}");
+    }
+    let line = "[[28471,1],3][btl_openib_component.c:3493:handle_wc] from node03 to: node05 error polling LP CQ with status RETRY EXCEEDED ERROR status number 12 for wr_id 27a3c80 opcode 1  vendor error 129 qp_idx 0";
+    assert_eq!(report(line).unwrap().peer.as_deref(), Some("node05"));
+}

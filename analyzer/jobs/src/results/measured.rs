@@ -1,5 +1,6 @@
 //! Measured quantities in equal units, whatever a tool prints: rates in bit/s, times in microseconds.
 
+use super::meanings::REMARK_MEANINGS;
 use crate::nccl::Log;
 
 /// Measurements and remarks that are kept of a text: the longest sweep of nccl-tests has fewer than 100 sizes.
@@ -36,6 +37,10 @@ impl Results {
     }
 
     pub(super) fn remark(&mut self, weight: Weight, rule: &'static str, line: usize, text: String) {
+        debug_assert!(
+            REMARK_MEANINGS.iter().any(|(name, _)| *name == rule),
+            "{rule} has no meaning"
+        );
         if self.remarks.len() < MAX_KEPT {
             self.remarks.push(Remark {
                 weight,

@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str, world: Option<u32>) -> Results {
     let mut run = TableHead::default();
     let mut columns: Vec<&str> = Vec::new();
     for (at, line) in numbered(text) {
-        if let Some(operation) = after(line, "# Collective test starting:") {
+        if let Some(operation) = after(line, "# Collective test starting:").or_else(|| program(line)) {
             run = TableHead {
                 operation: operation.trim_end_matches("_perf").to_owned(),
                 ranks: None,
@@ -62,6 +62,19 @@ pub(super) fn parse(text: &str, world: Option<u32>) -> Results {
         }
     }
     found
+}
+
+/// The program that a command starts: `./build/all_reduce_perf -b 8 -e 1G`.
+fn program(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().filter(|_| !line.starts_with('#'));
+    let name = words.find_map(|word| {
+        let name = word.rsplit('/').next()?;
+        bus_factor(name.strip_suffix("_perf")?, 1).map(|_| name)
+    })?;
+    words
+        .next()
+        .is_some_and(|option| option.starts_with('-'))
+        .then_some(name)
 }
 
 /// The rank of a line such as `#  Rank  0 Group  0 Pid  41211 on gpuserver1 device  0 [0000:3b:00] NVIDIA RTX A4000`.
@@ -170,6 +183,22 @@ fn take(found: &mut Results, measurement: Measurement, operation: &str) {
             "algbw times {factor:.3}, the factor of {ranks} ranks, is {:.2} GB/s, busbw says {:.2}",
             rate * factor / GB_BITS,
             bus / GB_BITS
+        );
+        found.remark(Weight::Warning, "nccl.disagrees", at, text);
+    }
+    // No operation has more than an all-reduce.
+    let most = bus_factor("all_reduce", measurement.ranks.unwrap_or(u32::MAX));
+    if let (Some(rate), Some(bus), Some(most), true) = (
+        measurement.goodput_bps,
+        measurement.bus_bps,
+        most,
+        operation.is_empty(),
+    ) && bus > rate * most.max(1.0) * (1.0 + ROUNDING) + DIGIT * (1.0 + most)
+    {
+        let text = format!(
+            "busbw {:.2} GB/s is more than any operation makes of algbw {:.2}",
+            bus / GB_BITS,
+            rate / GB_BITS
         );
         found.remark(Weight::Warning, "nccl.disagrees", at, text);
     }

@@ -109,6 +109,7 @@ pub(super) fn parse(text: &str) -> Results {
     };
     let mut named = String::new();
     let mut table: Option<OsuTest> = None;
+    let count = text.lines().count();
     for (at, line) in numbered(text) {
         if let Some(name) = title(line) {
             name.clone_into(&mut named);
@@ -120,7 +121,9 @@ pub(super) fn parse(text: &str) -> Results {
                 .trim_start()
                 .starts_with(|first: char| first.is_ascii_digit())
         {
-            row(&mut found, at, line, test);
+            // The last line of a text can be cut.
+            let is_open = !text.ends_with('\n') && at == count;
+            row(&mut found, at, line, test, is_open);
         }
     }
     found
@@ -148,21 +151,25 @@ fn heading(title: &str, head: &str) -> OsuTest {
     }
 }
 
-fn row(found: &mut Results, at: usize, line: &str, test: &OsuTest) {
+fn row(found: &mut Results, at: usize, line: &str, test: &OsuTest, is_open: bool) {
     let fields: Vec<&str> = line.split_whitespace().take(MAX_COLUMNS).collect();
     let field = |name: &str| {
         let column = test.columns.iter().position(|column| *column == name)?;
         fields.get(column).copied()
     };
-    let value = |name: &str| number(field(name)?);
+    // All its numbers have two digits behind the point (`FLOAT_PRECISION`): a line that was cut in a number has fewer.
+    let has_digits = |field: &&str| field.split_once('.').is_some_and(|(_, digits)| digits.len() >= 2);
+    let is_whole = |field: &&str| !is_open || fields.last() != Some(field) || has_digits(field);
+    let value = |name: &str| number(field(name).filter(is_whole)?);
     let goodput_bps = value("rate").map(|rate| rate * MB_BITS);
     let average = value("average");
     if goodput_bps.is_none() && average.is_none() {
-        let said = format!(
-            "the line has {} of {} fields: it was cut",
-            fields.len(),
-            test.columns.len()
-        );
+        let said = if fields.len() < test.columns.len() {
+            let all = test.columns.len();
+            format!("the line has {} of {all} fields: it was cut", fields.len())
+        } else {
+            "the line ends within a number: it was cut".to_owned()
+        };
         return found.remark(Weight::Warning, "results.cut", at, said);
     }
     // A collective operation has the time of all ranks, not that of a message.

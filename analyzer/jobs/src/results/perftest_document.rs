@@ -35,6 +35,20 @@ pub(super) fn parse(text: &str) -> Results {
             _ => {}
         }
     }
+    let braces = |brace: char| text.matches(brace).count();
+    if braces('{') > braces('}') {
+        // Its last value may be a part of one.
+        row.pop();
+        if row
+            .iter()
+            .any(|(name, _)| name.starts_with("BW_") || name.starts_with("t_"))
+        {
+            measured(&mut found, 0, &setting, &row);
+        }
+        let text = "the document has no end: it was cut".to_owned();
+        found.remark(Weight::Critical, "results.cut", 0, text);
+        return found;
+    }
     measured(&mut found, 0, &setting, &row);
     if found.measurements.is_empty() && found.remarks.is_empty() {
         let text = "the document has no result: the test did not end".to_owned();

@@ -220,6 +220,38 @@ fn a_recorded_folder_answers_as_the_device_did() {
 }
 
 #[test]
+fn nothing_leads_out_of_a_recorded_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = folder.path().join("recorded");
+    std::fs::create_dir(&recorded).unwrap();
+    std::fs::write(folder.path().join("secret"), "canary").unwrap();
+    std::fs::write(recorded.join("inside"), "an answer").unwrap();
+    for (name, target) in [
+        ("show_a.txt", "../secret"),
+        ("show_b.txt", "/proc/self/environ"),
+        ("show_c.txt", "inside"),
+    ] {
+        std::os::unix::fs::symlink(target, recorded.join(name)).unwrap();
+    }
+    let asked = |question| Files::new(recorded.clone()).ask(&[question]).remove(0);
+    for command in ["show a", "show b"] {
+        assert!(asked(Question::each(command)).is_err(), "{command}");
+    }
+    assert_eq!(asked(Question::each("show c")).unwrap(), "an answer");
+    let script = asked(Question::script("show a")).unwrap();
+    assert!(
+        script.contains("an answer") && !script.contains("canary"),
+        "{script}"
+    );
+    let further: Vec<_> = Files::new(recorded.clone())
+        .further()
+        .iter()
+        .map(|(_, text)| text.to_owned())
+        .collect();
+    assert!(!further.concat().contains("canary"), "{further:?}");
+}
+
+#[test]
 fn a_script_is_answered_by_files_of_its_commands() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

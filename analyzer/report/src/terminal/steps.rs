@@ -34,7 +34,14 @@ impl Step {
 pub(super) fn steps(view: &View<'_>) -> Vec<String> {
     let (run, style) = (view.run, view.style);
     if run.steps.is_empty() {
-        return Vec::new();
+        let Some(fit) = &run.training_log else {
+            return Vec::new();
+        };
+        let steps = plural(fit.logged_steps, "step", "steps");
+        let said = format!("its {steps} cannot be joined: the packets show no steps");
+        let mut lines = vec![String::new()];
+        lines.extend(field("log", &[Ink::Warn.paint(&said)], style));
+        return lines;
     }
     let mut all: BTreeMap<(u32, u32), Step> = BTreeMap::new();
     let mut pairs: Vec<(Address, Address)> = Vec::new();

@@ -30,7 +30,7 @@ pub(super) const RULES: &[CounterRule] = &[
         meaning: "Frames arrive with a wrong check sequence and are dropped, or symbols of the link are wrong: cable, optics or connector.",
         method: "more than one broken frame or symbol in 100,000,000 packets between two readings, or any where packets are not counted: warning; \
                  fewer, one alone, or less than one an hour: note",
-        source: "IEEE 802.3: bit error ratio 1e-12; Cisco NX-OS FCS-Err; mlx5 rx_crc_errors_phy and rx_pcs_symbol_err_phy; IF-MIB ifInErrors; \
+        source: "IEEE 802.3: bit error ratio 1e-12; Cisco NX-OS FCS-Err; ESXi Receive CRC errors; mlx5 rx_crc_errors_phy and rx_pcs_symbol_err_phy; IF-MIB ifInErrors; \
                  InfiniBand SymbolErrorCounter and PortRcvErrors (IBTA 16.1.3.5); bnxt_re rx_roce_errors; hns rx_err_pkt",
         next: "Clean or replace cable and optics of this port; compare the errors of the other end.",
         severity: Severity::Warning,
@@ -70,6 +70,7 @@ fn broken(growths: &Growths<'_>) -> Vec<CounterSign> {
         Counter::PhyCrcErrors,
         Counter::PhySymbolErrors,
         Counter::PortReceiveErrors,
+        Counter::HypervisorErrors,
     ];
     let mut found = Vec::new();
     let objects: BTreeSet<&str> = counters
@@ -86,7 +87,12 @@ fn broken(growths: &Growths<'_>) -> Vec<CounterSign> {
             .map(|(_, growth)| growth)
             .sum();
         let received = received.max(sum(Counter::PortReceiveErrors));
-        let fcs = sum(Counter::SwitchInterfaceFcsErrors) + sum(Counter::PhyCrcErrors);
+        let of_hypervisor: f64 = growths
+            .of_object(Counter::HypervisorErrors, object)
+            .filter(|(sample, _)| sample.details.get(1).is_some_and(|reason| reason == "crc"))
+            .map(|(_, growth)| growth)
+            .sum();
+        let fcs = sum(Counter::SwitchInterfaceFcsErrors) + sum(Counter::PhyCrcErrors) + of_hypervisor;
         let symbols = sum(Counter::PhySymbolErrors);
         let frames = fcs.max(received);
         // Wrong symbols break the frames: they are not more of them.

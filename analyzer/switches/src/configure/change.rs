@@ -4,6 +4,34 @@ use std::collections::HashSet;
 
 use super::step::Step;
 
+/// Names of changes that are no findings, with their meaning.
+pub const CHANGE_MEANINGS: &[(&str, &str)] = &[
+    (
+        "switch.ecn_threshold",
+        "`--set` has other thresholds of ECN than the configuration.",
+    ),
+    (
+        "switch.mtu",
+        "The MTU of an interface is smaller than the cluster's: longer packets are dropped there.",
+    ),
+    (
+        "switch.not_lossless",
+        "The group or priority of RoCE data is not lossless: it is dropped where PFC has to pause the sender.",
+    ),
+    (
+        "switch.pfc_off",
+        "PFC is off at an interface: it pauses nobody, and its neighbour does not listen.",
+    ),
+];
+
+/// True of a name that `explain` knows.
+fn is_explained(id: &str) -> bool {
+    let findings = crate::findings::rules().map(|rule| rule.id);
+    let checks = roce_hosts::doctor::checks().map(|check| check.id);
+    let changes = CHANGE_MEANINGS.iter().map(|(name, _)| *name);
+    findings.chain(checks).chain(changes).any(|name| name == id)
+}
+
 /// One difference, and the smallest change that mends it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Change {
@@ -18,6 +46,7 @@ pub struct Change {
 impl Change {
     /// A change of these lines.
     pub(super) fn new(id: &'static str, text: impl Into<String>, lines: &[&str]) -> Self {
+        debug_assert!(is_explained(id), "{id} has no meaning");
         Self {
             id,
             text: text.into(),

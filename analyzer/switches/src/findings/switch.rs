@@ -139,6 +139,18 @@ pub(super) const RULES: &[DeviceRule] = &[
         ..NO_TEXTS
     },
     DeviceRule {
+        id: "switch.stormed",
+        title: "the PFC watchdog keeps a queue shut",
+        meaning: "The neighbour paused this queue for longer than the watchdog waits, and still does. Until it ends, packets of the queue are dropped.",
+        method: "the state of a queue is stormed (SONiC) or shut (NX-OS) in the last reading: critical",
+        source: "SONiC, pfcwd show stats; Cisco NX-OS, show queuing pfc-queue detail",
+        next: "Look at the host at this port: a hung process or adapter sends pauses without end.",
+        severity: Severity::Critical,
+        confidence: "certain",
+        run: DeviceRun::new(Needs::One, stormed),
+        ..NO_TEXTS
+    },
+    DeviceRule {
         id: "switch.queue_unclassified",
         title: "traffic of RoCE is in the default queue",
         meaning: "The queue of RoCE sends nothing while the port is busy with the default queue: packets have another DSCP, or the port does not trust it.",
@@ -490,6 +502,22 @@ fn no_watchdog(facts: &Facts<'_>) -> Vec<FoundSign> {
     vec![FoundSign::new(Severity::Warning, "", text).with(|evidence| {
         evidence.count("interfaces_with_pfc", count as u64);
     })]
+}
+
+fn stormed(facts: &Facts<'_>) -> Vec<FoundSign> {
+    let mut by_port: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (interface, queue) in &facts.now.stormed_queues {
+        by_port.entry(interface).or_default().push(queue);
+    }
+    let found = by_port.into_iter().map(|(interface, queues)| {
+        let queues = listed(queues);
+        let text =
+            format!("the PFC watchdog keeps queue {queues} shut now: its neighbour pauses it without end");
+        FoundSign::new(Severity::Critical, interface, text).with(|evidence| {
+            evidence.text("queues", queues);
+        })
+    });
+    found.collect()
 }
 
 fn queue_unclassified(facts: &Facts<'_>) -> Vec<FoundSign> {

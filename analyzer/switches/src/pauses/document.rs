@@ -5,6 +5,12 @@ use roce_rules::counters::CounterFinding;
 
 use super::row::{Kind, Level, PauseFamily};
 
+/// Name of the sign that two ends of a link differ, with its meaning.
+pub const ENDS_DIFFER: (&str, &str) = (
+    "pauses.ends_differ",
+    "One end of a link sent more pause frames than the other received, or fewer, and the times of the readings do not explain it: the ends do not belong together, a counter does not count, or frames are lost.",
+);
+
 /// Times of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PauseTimes {

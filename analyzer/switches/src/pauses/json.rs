@@ -3,7 +3,7 @@
 use roce_model::Time;
 use serde_json::{Value, json};
 
-use super::document::{Chain, JudgedPause, MovedInterval, Pair, Pauses, Reset, Row};
+use super::document::{Chain, ENDS_DIFFER, JudgedPause, MovedInterval, Pair, Pauses, Reset, Row};
 
 /// Version of the document's form.
 const SCHEMA_VERSION: u64 = 1;
@@ -74,7 +74,7 @@ fn row(of: &Row, start: Time) -> Value {
 
 fn pair(of: &Pair) -> Value {
     json!({
-        "id": (of.state.name() == "differ").then_some("pauses.ends_differ"),
+        "id": (of.state.name() == "differ").then_some(ENDS_DIFFER.0),
         "kind": of.family.name(),
         "sender": of.sender,
         "receiver": of.receiver,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use roce_model::text::clean;
 
-use super::document::{PairState, PauseTimes, Pauses, Reset, Row, Sign};
+use super::document::{ENDS_DIFFER, PairState, PauseTimes, Pauses, Reset, Row, Sign};
 use super::order::at;
 use super::row::{Kind, Level, PauseFamily};
 use roce_spelling::{plural, whole};
@@ -86,7 +86,8 @@ pub fn pause_text(pauses: &Pauses, width: usize) -> String {
     for pair in pauses.pairs.iter().filter(|pair| pair.state == PairState::Differ) {
         let (sent, received, allowed) = (whole(pair.sent), whole(pair.received), whole(pair.allowed));
         let said = format!(
-            "pauses.ends_differ: {} sent {sent} {} frames, {} received {received}; readings explain {allowed}",
+            "{}: {} sent {sent} {} frames, {} received {received}; readings explain {allowed}",
+            ENDS_DIFFER.0,
             pair.sender,
             pair.family.name(),
             pair.receiver

@@ -17,17 +17,19 @@ const OS10_INTERFACES: &str = "show interface";
 const OS10_PFC: &str = "show interface priority-flow-control details";
 const OPENCONFIG: &str = "openconfig";
 
-/// The answers that a recording may have. No device is asked for them.
+/// The answers that a recording may have.
+const ANSWERS: [&str; 6] = [
+    JUNOS_INTERFACES,
+    JUNOS_QUEUES,
+    OS10_QUEUES,
+    OS10_INTERFACES,
+    OS10_PFC,
+    OPENCONFIG,
+];
+
+/// The questions of these answers. No device is asked them.
 pub(super) fn questions() -> Vec<Question> {
-    let all = [
-        JUNOS_INTERFACES,
-        JUNOS_QUEUES,
-        OS10_QUEUES,
-        OS10_INTERFACES,
-        OS10_PFC,
-        OPENCONFIG,
-    ];
-    all.map(Question::each).into()
+    ANSWERS.map(Question::each).into()
 }
 
 /// Adds what the answers say.

@@ -90,6 +90,14 @@ impl<'r> Port<'r> {
         debug_assert_eq!(sample.details.len(), counter.labels().len(), "{}", counter.name());
     }
 
+    /// Notes that PFC's watchdog keeps a queue shut, if its state says so (SONiC, `orchagent/pfcactionhandler.cpp`).
+    pub(super) fn put_watchdog_state(&mut self, queue: &str, state: &str) {
+        if state == "stormed" {
+            let stormed = (self.name.clone(), queue.to_owned());
+            self.reading.stormed_queues.insert(stormed);
+        }
+    }
+
     /// Adds PFC frames of priorities, and their sum: the total of a switch that counts by priority alone.
     pub(super) fn put_pfc(&mut self, received: &[Option<u64>; 8], transmitted: &[Option<u64>; 8]) {
         let all = [

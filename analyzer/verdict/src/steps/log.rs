@@ -62,10 +62,10 @@ impl Log {
         (!over).then_some(step)
     }
 
-    /// How the log fits captured steps; `None`: there is no log, or no step.
+    /// How the log fits captured steps; `None`: there is no log.
     pub(super) fn fit(&self, rows: &[StepRow]) -> Option<TrainingLogFit> {
         let logged = self.by_time.len().max(self.by_number.len());
-        if logged == 0 || rows.is_empty() {
+        if logged == 0 {
             return None;
         }
         let joined: Vec<(&StepRow, &LoggedStep)> = rows

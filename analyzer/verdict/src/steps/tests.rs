@@ -524,3 +524,17 @@ proptest! {
         prop_assert!(steps.iter().all(|step| step.duration_ns == length * MS && !step.outlier));
     }
 }
+
+#[test]
+fn a_log_without_captured_steps_fits_none() {
+    let step = LoggedStep {
+        total_ns: Some(5),
+        ..LoggedStep::default()
+    };
+    let fit = log::Log::new(vec![step]).fit(&[]).unwrap();
+    assert_eq!(
+        (fit.logged_steps, fit.joined_rows, fit.is_doubtful()),
+        (1, 0, false)
+    );
+    assert!(log::Log::new(Vec::new()).fit(&[]).is_none());
+}

@@ -207,9 +207,10 @@ fn host(layout: &Layout, text: &mut String, examined: &ExaminedHost, all: bool) 
         .judgements
         .iter()
         .filter(|judgement| {
+            // A text has only what somebody asked for: what is right there is the answer, and what is not there was not asked.
             let is_idle = match judgement.outcome.status {
-                Status::Ok | Status::NotApplicable => true,
-                // A text has only what somebody asked for.
+                Status::Ok => !snapshot.is_partial,
+                Status::NotApplicable => true,
                 Status::Unknown => snapshot.is_partial,
                 _ => false,
             };

@@ -2,9 +2,12 @@
 //! statuses of completions.
 
 use roce_jobs::errors::{STATUSES, Status};
+use roce_jobs::results::REMARK_MEANINGS;
 use roce_model::{Column, RunKey, Table, Totals};
 use roce_report::compare::Quantity;
 use roce_report::schema::{DOCUMENT_TABLES, TABLES};
+use roce_switches::configure::CHANGE_MEANINGS;
+use roce_switches::pauses::ENDS_DIFFER;
 
 /// The page of words that results use.
 const GLOSSARY: &str = include_str!("../../../../../docs/glossary.md");
@@ -43,6 +46,15 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
         .chain(counts)
         .chain(Quantity::ALL.map(|quantity| quantity.describe().key))
         .chain(STATUSES.iter().map(|status| status.name))
+        .chain(signs().map(|(name, _)| *name))
+}
+
+/// Signs that are no findings of a rule: remarks on results, changes of configurations, ends of links that differ.
+fn signs() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    REMARK_MEANINGS
+        .iter()
+        .chain(CHANGE_MEANINGS)
+        .chain([&ENDS_DIFFER])
 }
 
 /// All meanings of `name`, whatever its case; of columns that share its beginning, if there are no others.
@@ -51,6 +63,11 @@ pub(super) fn meanings(name: &str) -> Vec<NamedMeaning> {
     let mut found = words(&wanted);
     found.extend(columns(|column| column == wanted));
     found.extend(others(&wanted));
+    let signs = signs().filter(|(name, _)| *name == wanted);
+    found.extend(signs.map(|(name, text)| NamedMeaning {
+        name: (*name).to_owned(),
+        text: text.replace('`', ""),
+    }));
     found.extend(statuses(&wanted));
     if found.is_empty() {
         let stem = format!("{}_", wanted.trim_end_matches('_'));

@@ -17,6 +17,7 @@ use roce_switches::pasted::pasted;
 use serde_json::json;
 
 use super::series::{About, Destination, KeptSamples, LOOK, Pace, paced};
+use crate::command::doctor::archive::{files as archive_files, is_archive};
 use crate::command::pasted::described_but;
 use crate::options::duration::parse_duration;
 use crate::options::format::{Format, text_or_json};
@@ -306,6 +307,14 @@ pub(in crate::command) fn name_alike(
     true
 }
 
+/// Reads a recorded tree. Nobody says when the recordings were made: there are changes, and no rates.
+fn read_tree(mut reader: HostReader, readings: &mut Readings) -> anyhow::Result<()> {
+    readings.read(&mut reader, Time(0), None)?;
+    readings.judge(&HostLinks(&reader));
+    readings.notes.extend(reader.notes().map(str::to_owned));
+    Ok(())
+}
+
 /// One recorded host, or two recordings of one.
 fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> {
     let node = folders.first().and_then(|folder| folder.file_name());
@@ -313,6 +322,13 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
     // A host whose texts were saved is not named by the first file.
     let mut texts = HostReader::of_texts();
     for folder in folders {
+        if is_archive(folder) {
+            let (tree, name) = archive_files(folder).with_context(|| folder.display().to_string())?;
+            // A host whose archives have other names is the first one.
+            let node = if folders.len() > 1 { &node } else { &name };
+            read_tree(HostReader::of_tree(tree, node), readings)?;
+            continue;
+        }
         if folder.is_file() {
             let text = roce_files::read_text(folder, MAX_TEXT_BYTES)?;
             let mut samples = Vec::new();
@@ -345,11 +361,8 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
                 folder.display()
             );
         }
-        let mut reader = HostReader::recorded(folder, &node).with_context(|| folder.display().to_string())?;
-        // Nobody says when the recordings were made: there are changes, and no rates.
-        readings.read(&mut reader, Time(0), None)?;
-        readings.judge(&HostLinks(&reader));
-        readings.notes.extend(reader.notes().map(str::to_owned));
+        let reader = HostReader::recorded(folder, &node).with_context(|| folder.display().to_string())?;
+        read_tree(reader, readings)?;
     }
     if let ([before, after], 0) = (folders, readings.common) {
         bail!(

@@ -523,3 +523,64 @@ fn tables_of_ucx_and_libfabric() {
     );
     assert!(is_near(row.goodput_bps, 9_876.5 * 8e6));
 }
+
+/// After irtt's result.go: nanoseconds of a document, durations of Go in a text.
+#[test]
+fn round_trips_and_losses_of_irtt() {
+    let document = r#"{"version":{"irtt":"0.9.1","protocol":1,"json_format":1},"config":{"length":60},"stats":{"rtt":{"n":599,"min":1000000,"max":9000000,"mean":2500000,"median":2000000,"stddev":400000},
+        "send_delay":{"min":1,"max":2,"mean":700000,"median":600000,"stddev":3},"receive_delay":{},"packets_sent":600,"packets_received":594,"packet_loss_percent":1,
+        "ipdv_round_trip":{"min":0,"max":5,"mean":50000,"median":40000,"stddev":3}},"round_trips":[]}"#;
+    let text = "[Connecting] connecting to 10.0.0.2\n\n                         Min     Mean   Median      Max   Stddev\n                         ---     ----   ------      ---   ------\n                RTT      1ms    2.5ms      2ms      9ms  400\u{b5}s\n         send delay      1ns    700\u{b5}s    600\u{b5}s      2ns      3ns\n      IPDV (jitter)       0s     50\u{b5}s     40\u{b5}s      5ns      3ns\n\n                duration: 1m0s (wait 4.4ms)\n   packets sent/received: 600/594 (1.00% loss)\n           packet length: 60 bytes\n";
+    for text in [document, text] {
+        let found = results(text, None);
+        assert_eq!((found.tool, found.measurements.len()), ("irtt", 2), "{found:?}");
+        let trip = &found.measurements[0];
+        let latency = trip.latency.unwrap();
+        assert_eq!(latency.kind, LatencyKind::RoundTrip);
+        assert!(is_near(latency.average, 2_500.0) && is_near(latency.typical, 2_000.0));
+        assert!(is_near(latency.max, 9_000.0) && is_near(latency.stddev, 400.0));
+        assert!(is_near(trip.lost_ratio, 0.01) && is_near(trip.jitter_us, 50.0));
+        assert_eq!(trip.size_bytes, Some(60));
+        assert!(is_near(found.measurements[1].latency.unwrap().average, 700.0));
+    }
+    assert_eq!(rules(&results(&document[..300], None)), ["results.cut"]);
+}
+
+#[test]
+fn cut_numbers_and_documents_are_named() {
+    let table = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n1                       4.81\n65536                11873.25\n";
+    assert_eq!(results(table, None).measurements.len(), 2);
+    // A pasted text may lack its last line end.
+    assert_eq!(rules(&results(table.trim_end(), None)), [] as [&str; 0]);
+    let cut = &table[..table.len() - 7];
+    let found = results(cut, None);
+    assert_eq!(
+        (found.measurements.len(), rules(&found)),
+        (1, vec!["results.cut"]),
+        "{cut}"
+    );
+    let document = "{\n \"test_info\": {\n  \"test\": \"RDMA_Write\"\n },\n \"results\": {\n  \"MsgSize\": 65536,\n  \"n_iterations\": 5000,\n  \"BW_pe";
+    let found = results(document, None);
+    assert_eq!(
+        (found.measurements.len(), rules(&found)),
+        (0, vec!["results.cut"])
+    );
+}
+
+/// No operation of nccl-tests makes more of its size over time than an all-reduce: 2 (n - 1) / n (doc/PERFORMANCE.md).
+#[test]
+fn a_bus_bandwidth_that_fits_no_operation_is_doubted() {
+    let table = |start: &str, bus: &str| {
+        format!(
+            "{start}#  Rank  0 Group  0 Pid   4123 on      node1 device  0 [0x1b] NVIDIA H100\n#  Rank  1 Group  0 Pid   4123 on      node1 device  1 [0x2b] NVIDIA H100\n\
+             #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n\
+              1073741824     268435456     float     sum      -1    11658   92.10  {bus}      0    11660   92.09   92.09      0\n"
+        )
+    };
+    // Two ranks: an all-reduce has the factor 1.
+    assert_eq!(rules(&results(&table("", "92.10"), None)), [] as [&str; 0]);
+    assert_eq!(rules(&results(&table("", "250.0"), None)), ["nccl.disagrees"]);
+    let named = table("$ ./build/all_gather_perf -b 1G -e 1G -g 2\n", "92.10");
+    // An all-gather of two ranks has 1/2.
+    assert_eq!(rules(&results(&named, None)), ["nccl.disagrees"; 2]);
+}

@@ -72,6 +72,22 @@ fn discards_and_broken_frames_state_their_share() {
         (broken(731.0).id, broken(731.0).severity),
         ("counters.broken_frames", Severity::Warning)
     );
+    // A vmnic of ESXi; what it dropped for lack of buffers is no broken frame.
+    let vmnic = |details: &'static [&'static str]| {
+        let errors = count("vmnic5", Counter::HypervisorErrors, 0.0, 321.0).details(details);
+        found_in(
+            &[
+                errors,
+                count("vmnic5", Counter::HypervisorReceivedPackets, 0.0, 1e6),
+            ],
+            10,
+        )
+    };
+    assert_eq!(
+        ids(&vmnic(&["received", "crc"])),
+        [("counters.broken_frames", Severity::Warning)]
+    );
+    assert_eq!(ids(&vmnic(&["received", "missed"])), []);
 }
 
 #[test]

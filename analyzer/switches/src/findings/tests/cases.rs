@@ -324,6 +324,21 @@ pub(super) const CASES: &[Case] = &[
         },
     },
     Case {
+        id: "switch.stormed",
+        object: PORT,
+        text: "the PFC watchdog keeps queue 3 shut now: its neighbour pauses it without end",
+        fires: |device| {
+            device
+                .now
+                .stormed_queues
+                .insert((PORT.to_owned(), "3".to_owned()));
+        },
+        // It fired once, and opened the queue again.
+        rests: |device| {
+            device.now.stormed_queues.clear();
+        },
+    },
+    Case {
         id: "switch.queue_unclassified",
         object: PORT,
         text: "the default queue sent 1,000,000 bytes and queue 3, that of RoCE, none",

@@ -127,8 +127,16 @@ fn read_text(text: &str, sink: &mut Sink<'_>) -> bool {
         } else if start.starts_with("qos group ") {
             flush(interface.as_ref(), &mut group, sink);
             has_groups = true;
-            let words = line.split('[').next().unwrap_or_default();
-            group = queue_of(words).map(|queue| (queue, Actions::default()));
+            let mut words = line.split('[');
+            group = queue_of(words.next().unwrap_or_default()).map(|queue| (queue, Actions::default()));
+            // `[Active]` or `[Shutdown]`.
+            let is_shut = words
+                .next()
+                .is_some_and(|state| state.to_ascii_lowercase().starts_with("shut"));
+            if let (Some(interface), Some((queue, _)), true) = (&interface, &group, is_shut) {
+                let stormed = (interface.name.clone(), queue.clone());
+                sink.reading.stormed_queues.insert(stormed);
+            }
         } else if let Some((name, value)) = line.split_once('|')
             && let Some((_, actions)) = &mut group
         {

@@ -11,14 +11,7 @@ use crate::pasted::pasted;
 fn of(text: &str) -> Reading {
     let found = pasted(text, "x").unwrap_or_else(|| panic!("{text}"));
     let mut answers = Answers::default();
-    for command in [
-        JUNOS_INTERFACES,
-        JUNOS_QUEUES,
-        OS10_QUEUES,
-        OS10_INTERFACES,
-        OS10_PFC,
-        OPENCONFIG,
-    ] {
+    for command in ANSWERS {
         if let Some(answer) = found.answers.get(&crate::device::file_name(command)) {
             answers.insert(command, answer);
         }

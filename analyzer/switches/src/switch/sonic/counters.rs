@@ -257,6 +257,7 @@ fn read_queue(mut port: Port<'_>, queue: &str, cast: &'static str, hash: Hash<'_
         [watchdog("DEADLOCK_DETECTED"), watchdog("DEADLOCK_RESTORED")],
         [watchdog("TX_DROPPED_PACKETS"), watchdog("RX_DROPPED_PACKETS")],
     );
+    port.put_watchdog_state(queue, hash.text("PFC_WD_STATUS").unwrap_or_default());
 }
 
 /// Adds the watchdog's counters of a queue: storms detected and restored, packets dropped on transmission and reception.

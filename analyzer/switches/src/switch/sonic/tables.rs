@@ -197,7 +197,7 @@ pub(super) fn storms(text: &str, reading: &mut Reading) -> bool {
         let cells: Vec<&str> = line.split_whitespace().take(16).collect();
         match cells.as_slice() {
             ["QUEUE", "STATUS", ..] => is_table = true,
-            [queue, _, storms, sent, received, _, _] if is_table && !is_known => {
+            [queue, state, storms, sent, received, _, _] if is_table && !is_known => {
                 let Some((name, queue)) = queue.rsplit_once(':').filter(|(_, queue)| count(queue).is_some())
                 else {
                     continue;
@@ -210,6 +210,7 @@ pub(super) fn storms(text: &str, reading: &mut Reading) -> bool {
                     let [_, sent] = pair(sent);
                     let [_, received] = pair(received);
                     put_storms(&mut port, queue, pair(storms), [sent, received]);
+                    port.put_watchdog_state(queue, state);
                 }
             }
             _ => {}

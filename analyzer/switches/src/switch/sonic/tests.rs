@@ -242,6 +242,8 @@ fn settings_are_those_of_the_configuration() {
         ]
     );
     assert_eq!(reading.has_watchdog, Some(true));
+    let stormed = BTreeSet::from([("Ethernet0".to_owned(), "3".to_owned())]);
+    assert_eq!(reading.stormed_queues, stormed);
     assert_eq!(reading.description.version, "SONiC.202405.1001-a98cf221");
     assert_eq!(reading.description.model, "ACS-MSN3700");
     assert_eq!(reading.description.serial, "MT0000X00001");

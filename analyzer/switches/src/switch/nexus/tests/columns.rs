@@ -236,6 +236,11 @@ fn queues_behind_a_lost_heading_belong_to_nobody() {
         Counter::SwitchWatchdogShutdowns,
         &["Ethernet1/1 - 3 port 2"],
     );
+    assert!(reading.stormed_queues.is_empty());
+    let shut = block(first, 3, 2).replace("[Active]", "[Shutdown]");
+    let reading = read_one("show queuing pfc-queue detail", &shut);
+    let stormed: Vec<(String, String)> = reading.stormed_queues.into_iter().collect();
+    assert_eq!(stormed, [("Ethernet1/1".to_owned(), "3".to_owned())]);
 }
 
 #[test]
