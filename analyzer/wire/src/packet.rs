@@ -327,6 +327,7 @@ pub struct DecodedFrame {
 
 impl DecodedFrame {
     /// A frame that was read whole, without a mirror and without telemetry.
+    #[inline]
     pub const fn new(content: Content) -> Self {
         Self {
             content,
