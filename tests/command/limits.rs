@@ -95,6 +95,29 @@ fn threads_that_are_not_to_be_had_are_an_error() {
     assert_eq!(shell("captures/write_bw_loss.pcap --threads 1").code, Some(0));
 }
 
+#[test]
+fn descriptors_that_are_not_to_be_had_are_an_error() {
+    let mut failed = 0;
+    // From too few to begin up to enough for a run.
+    for descriptors in 4..40 {
+        let limits = format!("ulimit -n {descriptors}");
+        if limited(&limits, "--version").code != Some(0) {
+            continue;
+        }
+        let ended = limited(
+            &limits,
+            "replay captures/rping.pcap --speed max --no-tui --format json",
+        );
+        if ended.code == Some(0) {
+            break;
+        }
+        failed += 1;
+        assert_eq!(ended.code, Some(2), "{descriptors}: {ended:?}");
+        assert!(!ended.stderr.contains("panicked"), "{descriptors}: {ended:?}");
+    }
+    assert!(failed > 0, "no limit was too low");
+}
+
 /// Rust's runtime puts `/dev/null` in the place of what is closed, so that each write succeeds and nothing arrives.
 #[test]
 fn a_standard_output_that_is_closed_is_an_error() {

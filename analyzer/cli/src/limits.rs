@@ -36,28 +36,33 @@ pub(crate) fn hear() {
     // A system that refuses leaves the signals as they are.
     let _ = flag::register(SIGXFSZ, Arc::default());
     let _ = flag::register_conditional_shutdown(SIGABRT, ERROR, Arc::new(AtomicBool::new(true)));
-    hear_of_threads();
+    hear_of_libraries();
 }
 
 /// A server goes on where one of its connections gets no thread.
 static IS_SERVER: AtomicBool = AtomicBool::new(false);
 
-/// From here on a thread that is not to be had ends what wanted it, and not the process.
+/// From here on a thread or descriptor that is not to be had ends what wanted it, and not the process.
 #[cfg(feature = "live")]
 pub(crate) fn serve() {
     IS_SERVER.store(true, Ordering::Relaxed);
 }
 
-/// Libraries panic where the system has no thread for them (polars' pool, connections to stores). That is no fault of the program.
-fn hear_of_threads() {
+/// Libraries panic where the system has no thread for them (polars' pool, connections to stores), or no descriptor (tokio's look for signals).
+/// That is no fault of the program.
+fn hear_of_libraries() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
         let text = panicked.payload_as_str().unwrap_or_default();
-        let is_of_threads = text.contains("spawn") && text.contains("thread");
-        if is_of_threads && !IS_SERVER.load(Ordering::Relaxed) {
-            messages::report(&anyhow!(
-                "the system has no thread: {text}\nhint: ulimit -u limits them"
-            ));
+        let what = if text.contains("spawn") && text.contains("thread") {
+            Some(("thread", "ulimit -u limits them"))
+        } else if text.contains("failed to create UnixStream") {
+            Some(("descriptor", "ulimit -n limits them"))
+        } else {
+            None
+        };
+        if let Some((lacking, hint)) = what.filter(|_| !IS_SERVER.load(Ordering::Relaxed)) {
+            messages::report(&anyhow!("the system has no {lacking}: {text}\nhint: {hint}"));
             exit(ERROR);
         }
         report(panicked);

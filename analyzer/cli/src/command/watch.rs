@@ -1,6 +1,5 @@
 //! The main thread of a run: it waits for signals and timers, until the analysis has ended.
 
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -32,7 +31,10 @@ impl Signals {
     /// # Errors
     /// When the system does not let signals and timers be waited for.
     pub(crate) fn take() -> anyhow::Result<(Runtime, Self)> {
-        let runtime = signal_runtime().context("signals and timers cannot be waited for")?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("signals and timers cannot be waited for")?;
         let inside = runtime.enter();
         let signals = Self::new().context("signals cannot be waited for")?;
         drop(inside);
@@ -64,17 +66,6 @@ impl Signals {
         };
         128 + kind.as_raw_value()
     }
-}
-
-/// A runtime in which signals and timers are waited for, on this thread.
-///
-/// # Errors
-/// When there are no descriptors left for it. Tokio panics then: it makes its pair of sockets where it can return no error.
-pub(crate) fn signal_runtime() -> std::io::Result<Runtime> {
-    // Its poll, the waker of that, the pair, and a copy of one of the pair for each runtime.
-    let room: [_; 3] = [UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?];
-    drop(room);
-    Builder::new_current_thread().enable_all().build()
 }
 
 /// True if a process ignores a signal, by its `/proc/PID/status` (proc(5), `SigIgn`).

@@ -14,11 +14,10 @@ use clap::Args;
 use roce_store::{Client, Error, Location};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::thread::CapabilitySet;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::wire::{self, Cause, Verb};
-use crate::command::watch::signal_runtime;
 use crate::sandbox::{self, Identity, Outputs};
 
 /// The name of the hidden command.
@@ -98,7 +97,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
 /// From here on signals that end a run do not end this process: it is needed for the last upload, and ends with the run. A service manager may
 /// signal all processes of a service.
 fn ignore_signals() -> anyhow::Result<(Runtime, Vec<Signal>)> {
-    let runtime = signal_runtime()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     let inside = runtime.enter();
     let kinds = [
         SignalKind::interrupt(),
