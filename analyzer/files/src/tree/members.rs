@@ -46,6 +46,11 @@ impl MemberTree {
         }
     }
 
+    /// Number of folders.
+    pub fn folders(&self) -> usize {
+        self.folders.len()
+    }
+
     /// The bytes of a file at its own place.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(Vec::as_slice)

@@ -21,6 +21,8 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_ENTRIES: usize = 1 << 17;
 /// Characters of a path or of a link's target (Linux, `PATH_MAX`).
 const MAX_PATH: usize = 4_096;
+/// Folders that a member may be in, one in another: sysfs has some twenty.
+const MAX_DEPTH: usize = 64;
 /// Folders that a host's tree has at its root.
 const ROOTS: [&str; 3] = ["sys", "proc", "answers"];
 /// Window of the compression, as a power of two: 8 MiB.
@@ -80,7 +82,8 @@ fn inside(path: &Path) -> Option<String> {
         }
     }
     let path = parts.join("/");
-    (!path.is_empty() && path.len() <= MAX_PATH).then_some(path)
+    let is_short = path.len() <= MAX_PATH && parts.len() <= MAX_DEPTH;
+    (!path.is_empty() && is_short).then_some(path)
 }
 
 /// True of an archive that is read, by the file's first bytes; gzip compresses other files, too.
@@ -217,6 +220,10 @@ fn tree(from: impl Read, name: &str) -> anyhow::Result<(MemberTree, String)> {
         let Some(path) = path.strip_prefix(&folder) else {
             continue;
         };
+        // A path makes all folders that it names.
+        if tree.folders() > MAX_ENTRIES {
+            bail!("more than {MAX_ENTRIES} folders");
+        }
         match member {
             Member::File(bytes) => {
                 if let Some(bytes) = shown(path, bytes) {
@@ -408,6 +415,18 @@ mod tests {
         }
         assert!(read(&b"no recording"[..], "x").is_err());
         assert!(read(zstd::encode_all(&b"text"[..], 1).unwrap().as_slice(), "x").is_err());
+        // Paths that make many folders each.
+        let deep = "a/".repeat(MAX_DEPTH - 4);
+        let wide = recording(|tar| {
+            for number in 0..MAX_ENTRIES / (MAX_DEPTH - 4) + 2 {
+                let mut header = tar::Header::new_gnu();
+                header.set_size(0);
+                header.set_cksum();
+                let path = format!("sys/{number}/{deep}x");
+                tar.append_data(&mut header, path, &b""[..]).unwrap();
+            }
+        });
+        assert!(read(wide.as_slice(), "x").is_err());
         // A file that states more than it may have.
         let large = recording(|tar| {
             let mut header = tar::Header::new_gnu();

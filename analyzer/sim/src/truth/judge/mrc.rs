@@ -114,15 +114,16 @@ fn connection(run: &MrcRun<'_>, number: u32, pair: &Pair, sent: &[&Transmission]
             entry.arrived = entry.arrived.or(Some((sent.attempt, time)));
         }
     }
-    let longest = longest_ways(sent);
-    // Who sees the sender's port alone knows when an answer was made only as well as ways of one path are equal.
-    let unsure = run.scenario.mrc.jitter;
+    let ways = ways(sent);
     for sent in sent {
         let fate = fates[&sent.index];
         let known = !pair.sender.outstanding.contains_key(&sent.index);
         let judged = JudgedSending {
             repaired: fate.last > sent.attempt && known,
-            shown: longest.get(&sent.ev).is_some_and(|longest| {
+            shown: ways.get(&sent.ev).is_some_and(|[shortest, longest]| {
+                // Who sees the sender's port alone knows when an answer was made only as well as ways of one path are equal: by jitter, and by
+                // the queues before them.
+                let unsure = longest.since(*shortest).max(run.scenario.mrc.jitter);
                 let due = sent.time.plus(*longest).plus(unsure);
                 heard
                     .iter()
@@ -135,17 +136,17 @@ fn connection(run: &MrcRun<'_>, number: u32, pair: &Pair, sent: &[&Transmission]
     connection
 }
 
-/// The longest time that a packet of each EV took from its port to the receiver, of those that arrived whole.
-fn longest_ways(sent: &[&Transmission]) -> BTreeMap<u32, Picos> {
-    let mut longest = BTreeMap::new();
+/// The shortest and the longest time that a packet of each EV took from its port to the receiver, of those that arrived whole.
+fn ways(sent: &[&Transmission]) -> BTreeMap<u32, [Picos; 2]> {
+    let mut ways = BTreeMap::new();
     for sent in sent {
         if let Fate::Arrived(time) = sent.fate {
             let way = time.since(sent.time);
-            let of_ev = longest.entry(sent.ev).or_insert(way);
-            *of_ev = way.max(*of_ev);
+            let [shortest, longest] = ways.entry(sent.ev).or_insert([way, way]);
+            (*shortest, *longest) = (way.min(*shortest), way.max(*longest));
         }
     }
-    longest
+    ways
 }
 
 /// All transmissions of one packet: the number of the last one, and the first one that arrived whole.
