@@ -43,18 +43,29 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
     file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(Error::io("read", path))?;
-    let no_text = |found| Error::NoText {
-        path: path.to_path_buf(),
-        found,
-    };
+    text_within(bytes, limit).map_err(|fault| {
+        let path = path.to_path_buf();
+        match fault {
+            TextFault::Foreign(found) => Error::NoText { path, found },
+            TextFault::TooLarge => Error::TooLarge { path, limit },
+        }
+    })
+}
+
+/// The reason why bytes are no text.
+pub(crate) enum TextFault {
+    /// They are something else, in words.
+    Foreign(&'static str),
+    TooLarge,
+}
+
+/// The text that bytes are, at most `limit` of them.
+pub(crate) fn text_within(bytes: Vec<u8>, limit: u64) -> Result<String, TextFault> {
     if let Some(found) = content(&bytes) {
-        return Err(no_text(found));
+        return Err(TextFault::Foreign(found));
     }
     if bytes.len() as u64 > limit {
-        return Err(Error::TooLarge {
-            path: path.to_path_buf(),
-            limit,
-        });
+        return Err(TextFault::TooLarge);
     }
-    String::from_utf8(bytes).map_err(|_| no_text("data, or a text that is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| TextFault::Foreign("data, or a text that is not UTF-8"))
 }

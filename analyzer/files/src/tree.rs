@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 pub use members::MemberTree;
 
-use crate::content::content;
+use crate::read::{TextFault, text_within};
 
 /// Names in one folder, at most; further ones are left out.
 const MAX_NAMES: usize = 8192;
@@ -105,13 +105,10 @@ impl FileTree {
     /// When it cannot be read, is no regular file, is larger, or is no UTF-8.
     pub fn whole_text(&self, path: &str, limit: u64) -> io::Result<String> {
         let bytes = self.read(path, limit.saturating_add(1))?;
-        if bytes.len() as u64 > limit {
-            return Err(io::Error::other(format!("it has more than {limit} bytes")));
-        }
-        if let Some(found) = content(&bytes) {
-            return Err(io::Error::other(format!("this is {found}, and no text")));
-        }
-        String::from_utf8(bytes).map_err(|_| io::Error::other("this is data, or a text that is not UTF-8"))
+        text_within(bytes, limit).map_err(|fault| match fault {
+            TextFault::Foreign(found) => io::Error::other(format!("this is {found}, and no text")),
+            TextFault::TooLarge => io::Error::other(format!("it has more than {limit} bytes")),
+        })
     }
 
     /// True if a folder is there.

@@ -21,7 +21,7 @@ const MAX_LINE_BYTES: u64 = 16 << 10;
 const MAX_WAITING_LINES: usize = 256;
 /// Lines that a script may say before the one that ends them.
 const MAX_SAID_LINES: usize = 4_096;
-/// A script may take so many times the time of one line to say all of them.
+/// Time for all of these lines, as a multiple of the time for one.
 const MAX_LINE_TIMES: u32 = 4;
 /// Bytes of standard error that are kept: the last ones.
 const MAX_ERROR_BYTES: usize = 64 << 10;

@@ -350,7 +350,7 @@ impl Connection {
         after <= MAX_COPY && (!again || sent.stamp.is_some() || is_sooner())
     }
 
-    /// True if a first sending shows that the queue pairs were set up anew: its PSN was sent before a silence that is longer than any network
+    /// True if a first sending shows that the queue pairs were set up again: its PSN was sent before a silence that is longer than any network
     /// delays a packet, and nothing asks for it.
     pub(super) fn ends_before(&mut self, seen: &Sighting) -> bool {
         let is_first = matches!(seen.what, SightingKind::Data { .. }) && !seen.is_again;

@@ -7,7 +7,7 @@ use roce_model::{Address, MrcEntropyOrder, Span, TapId, Time};
 use super::causes::Union;
 use crate::timing::distribution::Distribution;
 
-/// A path may take so many times as long as all that were measured. Whatever takes longer does not come.
+/// The longest time on a path, as a multiple of the longest one that was measured on any. Whatever takes longer does not come.
 pub(super) const PATIENCE: u64 = 8;
 /// Round trips of a path by which it is known how much they differ.
 pub(super) const SOME_SAMPLES: u64 = 8;

@@ -256,7 +256,7 @@ fn a_copy_at_the_same_tap_is_no_sending() {
     assert_eq!((row.packets, row.retransmitted_packets, row.spurious), (29, 1, 0));
 }
 
-/// Queue pairs that are set up anew begin with PSNs that were sent before: that is another connection, not retransmissions.
+/// Queue pairs that are set up again begin with PSNs that were sent before: that is another connection, not retransmissions.
 #[test]
 fn a_queue_pair_that_begins_again_is_another_connection() {
     let mut wire = Wire::with_a_packet_missing();
