@@ -269,12 +269,18 @@ fn a_reader_that_leaves_early_is_no_error() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_one() {
-    for format in ["text", "json"] {
+    for arguments in [
+        &["captures/rping.pcap"][..],
+        &["captures/rping.pcap", "--format", "json"],
+        &["--help"],
+        &["devices", "--help"],
+        &["--version"],
+        &["-V"],
+        &["completions", "bash"],
+    ] {
         let full = fs::File::create("/dev/full").unwrap();
-        let ran = ran(command(&root())
-            .args(["captures/rping.pcap", "--format", format])
-            .stdout(full));
-        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let ran = ran(command(&root()).args(arguments).stdout(full));
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {ran:?}");
         assert!(
             ran.stderr.starts_with("error: ") && ran.stderr.contains("No space left on device"),
             "{ran:?}"

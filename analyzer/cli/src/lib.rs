@@ -99,9 +99,7 @@ pub fn main() -> ExitCode {
     }
     if overview::is_wanted(std::env::args_os().skip(1)) {
         let text = overview::overview(&Arguments::command());
-        // A text that nobody reads to its end is no error.
-        let _ = std::io::stdout().write_all(text.as_bytes());
-        return ExitCode::SUCCESS;
+        return ended(printed(&text));
     }
     let (words, replaced) = old_words::replaced(std::env::args_os().collect());
     for (old, new) in replaced {
@@ -113,10 +111,7 @@ pub fn main() -> ExitCode {
     let mut arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
         Err(error) if is_long_version(&error) => {
-            let text = command::version::text();
-            // As above.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            return ExitCode::SUCCESS;
+            return ended(printed(&command::version::text()));
         }
         Err(error) => return refused(&error, &words),
     };
@@ -128,7 +123,12 @@ pub fn main() -> ExitCode {
             ),
         );
     });
-    match run(&mut arguments) {
+    ended(run(&mut arguments))
+}
+
+/// The exit code of an outcome. A text that nobody reads to its end is no error.
+fn ended(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    match outcome {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -136,6 +136,12 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Writes a text that was requested to standard output.
+fn printed(text: &str) -> anyhow::Result<ExitCode> {
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the command that the arguments name, or the analysis of captures.
@@ -186,8 +192,9 @@ fn refused(error: &clap::Error, words: &[std::ffi::OsString]) -> ExitCode {
         .iter()
         .map(|word| clean(&word.to_string_lossy()).into_owned());
     match Arguments::try_parse_from(arguments) {
-        // A message that cannot be written is dropped.
-        Err(error) => drop(error.print()),
+        // A message for which standard error cannot be written is dropped.
+        Err(error) if error.use_stderr() => drop(error.print()),
+        Err(help) => return ended(help.print().map(|()| ExitCode::SUCCESS).map_err(Into::into)),
         Ok(_) => messages::error(
             error
                 .kind()

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use roce_switches::device::{Form, Problem, Question, Reason};
 use roce_switches::inventory::{SshSettings, SwitchTarget};
-use roce_switches::switch::{NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
+use roce_switches::switch::{MAX_NXAPI_BYTES, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 use ureq::Agent;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector as _, TcpConnector};
 
-use crate::reader::answer::{MAX_ANSWER_BYTES, Outcome, UnansweredQuestion};
+use crate::reader::answer::{Outcome, UnansweredQuestion};
 use crate::reader::error::ReaderError;
 use crate::reader::refusal::refusal;
 use crate::reader::transport::{MAX_TIMEOUTS, Transport};
@@ -99,7 +99,7 @@ impl Client {
         let bytes = answer
             .body_mut()
             .with_config()
-            .limit(MAX_ANSWER_BYTES)
+            .limit(MAX_NXAPI_BYTES)
             .read_to_vec();
         if status != 200 {
             return Err(refused(status));

@@ -37,7 +37,7 @@ const MAX_QUESTIONS: usize = 1_024;
 /// Times that the answers of one reading may lead to further questions.
 const MAX_ROUNDS: usize = 3;
 /// Bytes of all answers of one reading.
-const MAX_READING_BYTES: usize = 256 << 20;
+const MAX_READING_BYTES: usize = 64 << 20;
 
 /// Number of commands without an answer, and of parts that were not understood, since the start.
 pub type Count = (Reason, u64);

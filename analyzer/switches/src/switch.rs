@@ -14,7 +14,7 @@ mod recorded;
 mod sonic;
 pub(crate) mod text;
 
-pub use nexus::{Bodies, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
+pub use nexus::{Bodies, MAX_NXAPI_BYTES, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 pub use sonic::{SaiStatistic, sai_statistic};
 
 use roce_model::{SampleSource, Time};

@@ -114,3 +114,34 @@ fn the_other_interfaces_go_on_when_one_vanishes() {
     assert_eq!((at("v1"), at("w1")), (Some(sent.into()), Some(sent.into())));
     assert!(fs::exists(dir.join("run.json")).unwrap());
 }
+
+/// An interface that is down has no frames, and may come up again.
+#[test]
+fn an_interface_that_is_set_down_is_waited_for() {
+    let Some((net, other)) = linked() else { return };
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("dir");
+    let arguments = ["-i", "w1", "--format", "json", "-o", text(&dir), "--record"];
+    let mut live = net.live(folder.path(), &arguments);
+    live.captures_into(&dir.join("recording.pcapng.zst"));
+    let set = |state| net.ip(&["link", "set", "w1", state]).unwrap();
+    // Long enough for every look of the reader at the interface.
+    let pause = || std::thread::sleep(Duration::from_millis(300));
+    let frames = whole("rping");
+    let sent = frames.len() as u64;
+    other.send("w0", frames.clone(), Some(2_000));
+    pause();
+    set("down");
+    pause();
+    set("up");
+    other.send("w0", frames, Some(2_000));
+    pause();
+    set("down");
+    pause();
+    let begun = Instant::now();
+    live.signal(Signal::INT);
+    let ran = live.ended();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(total(&ran.json(), "frames"), 2 * sent);
+}

@@ -9,6 +9,8 @@ use pcap::{Active, Capture, Linktype, Precision};
 use roce_model::{Span, Time};
 use roce_wire::LinkType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{netdevice, sockopt};
 
 use super::error::{Error, Options};
 use super::outlet::{Outlet, Stop, now, settled};
@@ -32,6 +34,8 @@ pub struct Device {
     source: FrameSource,
     interface: Interface,
     is_rdma: bool,
+    /// The kernel's number of a network interface; `any`, RDMA devices and standard input have none.
+    index: Option<u32>,
 }
 
 /// Source of a device's frames.
@@ -103,6 +107,7 @@ impl Device {
         };
         Ok(Self {
             name: name.to_owned(),
+            index: netdevice::name_to_index(&handle, name).ok(),
             source: FrameSource::Libpcap(handle),
             interface,
             is_rdma,
@@ -132,6 +137,7 @@ impl Device {
             source: FrameSource::Pipe(pipe),
             interface,
             is_rdma: false,
+            index: None,
         })
     }
 
@@ -158,6 +164,7 @@ impl Device {
                 let reader = LibpcapReader {
                     name: &self.name,
                     handle,
+                    index: self.index,
                     unit,
                 };
                 reader.read_all(&mut outlet, stop)
@@ -193,6 +200,8 @@ fn read_pipe(pipe: &mut Pipe, unit: u64, outlet: &mut Outlet, stop: &Stop) -> Re
 struct LibpcapReader<'a> {
     name: &'a str,
     handle: &'a mut Capture<Active>,
+    /// The kernel's number of the interface, if it is one.
+    index: Option<u32>,
     unit: u64,
 }
 
@@ -207,13 +216,14 @@ impl LibpcapReader<'_> {
                 end = Some(End::now());
             }
             let until = settled();
-            let ready = more || self.wait()?;
+            let ready = self.wait(if more { Duration::ZERO } else { PATIENCE })?;
             let mut block = Block::new(outlet, self.unit);
+            more = false;
             if ready {
                 let taken = self
                     .handle
                     .dispatch(Some(AT_ONCE), |packet| block.add(&packet))
-                    .map_err(|error| self.failed(error))?;
+                    .map_err(|error| self.unreadable(error))?;
                 more = taken >= AT_ONCE;
                 newest = newest.max(block.newest);
             }
@@ -221,35 +231,47 @@ impl LibpcapReader<'_> {
             if !block.end(if more { Time(0) } else { until }) {
                 return Ok(());
             }
-            outlet.dropped(drops.more(&self.handle.stats().map_err(|error| self.failed(error))?));
+            outlet.dropped(drops.more(&self.handle.stats().map_err(|error| self.unreadable(error))?));
             if end.is_some_and(|end| end.is_reached(more, newest)) {
                 return Ok(());
             }
         }
     }
 
-    /// True if frames came within the patience.
-    fn wait(&self) -> Result<bool, Error> {
+    /// True if frames came within the patience. Only then libpcap is called: without frames it waits for some, whatever its timeout, and an
+    /// interface that is set down has none (pcap-linux.c polls without end where the kernel has TPACKET_V3).
+    fn wait(&self, patience: Duration) -> Result<bool, Error> {
         let mut waited = [PollFd::new(&*self.handle, PollFlags::IN)];
         let patience = Timespec {
             tv_sec: 0,
-            tv_nsec: i64::from(PATIENCE.subsec_nanos()),
+            tv_nsec: i64::from(patience.subsec_nanos()),
         };
-        match poll(&mut waited, Some(&patience)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(Error::Read {
-                device: self.name.to_owned(),
-                reason: error.to_string(),
-            }),
+        let ready = match poll(&mut waited, Some(&patience)) {
+            Ok(_) => waited[0].revents(),
+            Err(Errno::INTR) => return Ok(false),
+            Err(error) => return Err(self.unreadable(error)),
+        };
+        let Some(index) = self.index.filter(|_| !ready.contains(PollFlags::IN)) else {
+            return Ok(!ready.is_empty());
+        };
+        // The socket of an interface that is set down has an error once, and frames again when it is up.
+        if !ready.is_empty() {
+            match sockopt::socket_error(&*self.handle) {
+                Ok(Ok(()) | Err(Errno::NETDOWN)) => {}
+                Ok(Err(error)) | Err(error) => return Err(self.unreadable(error)),
+            }
+        }
+        // One that is removed is down before it is gone: its number says which, for a name can change.
+        match netdevice::index_to_name(&*self.handle, index) {
+            Err(Errno::NODEV | Errno::NXIO) => Err(self.unreadable("the interface was removed")),
+            _ => Ok(false),
         }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by value")]
-    fn failed(&self, error: pcap::Error) -> Error {
+    fn unreadable(&self, reason: impl fmt::Display) -> Error {
         Error::Read {
             device: self.name.to_owned(),
-            reason: error.to_string(),
+            reason: reason.to_string(),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use roce_switches::device::Reason;
 
-/// Bytes of one answer.
-pub(crate) const MAX_ANSWER_BYTES: u64 = 64 << 20;
+/// Bytes of one answer: a thousand ports with 4 KB each are a quarter of it.
+pub(crate) const MAX_ANSWER_BYTES: u64 = 16 << 20;
 
 /// A question without an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]

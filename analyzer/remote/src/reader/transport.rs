@@ -12,6 +12,9 @@ use super::answer::{MAX_ANSWER_BYTES, Outcome, UnansweredQuestion};
 use super::refusal::refusal;
 use crate::machine::{CommandOutput, Machine, RemoteError};
 
+/// Bytes of a recorded file, or of all files of a script: what somebody pasted has many answers in one.
+const MAX_RECORDED_BYTES: u64 = 64 << 20;
+
 /// Commands of one reading that may take too long; behind them the others are not given any more.
 pub(crate) const MAX_TIMEOUTS: usize = 2;
 
@@ -115,7 +118,7 @@ impl Files {
             return None;
         }
         let name = self.folder.file_stem().unwrap_or_default().to_string_lossy();
-        let text = roce_files::read_text(&self.folder, MAX_ANSWER_BYTES)
+        let text = roce_files::read_text(&self.folder, MAX_RECORDED_BYTES)
             .map_err(|error| UnansweredQuestion::new(Reason::Parse, error.to_string()));
         Some(text.and_then(|text| {
             pasted(&text, &name).ok_or_else(|| {
@@ -139,7 +142,7 @@ impl Files {
             .flat_map(|name| [".json", ".txt", ".log", ""].map(|ending| format!("{name}{ending}")));
         for file in files {
             // A look that fails for another reason does not say that there is none.
-            let text = match tree.whole_text(&file, MAX_ANSWER_BYTES) {
+            let text = match tree.whole_text(&file, MAX_RECORDED_BYTES) {
                 Ok(text) => text,
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidFilename) => {
                     continue;
@@ -172,7 +175,7 @@ impl Files {
             let Some(name) = Path::new(file).file_stem().and_then(|name| name.to_str()) else {
                 continue;
             };
-            let left = MAX_ANSWER_BYTES.saturating_sub(all.len() as u64);
+            let left = MAX_RECORDED_BYTES.saturating_sub(all.len() as u64);
             let text = match tree.whole_text(file, left) {
                 Ok(text) if !name.starts_with('.') => text,
                 _ => continue,

@@ -16,7 +16,7 @@ mod refusal;
 mod sink;
 mod watchdog;
 
-pub use nxapi::{Bodies, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
+pub use nxapi::{Bodies, MAX_NXAPI_BYTES, NXAPI_NO_JSON, NxapiForm, nxapi_bodies, nxapi_request};
 
 use crate::device::{Answers, Question, Reading, Reason};
 use crate::switch::interface::{Interface, InterfaceKind};

@@ -68,9 +68,15 @@ pub(crate) fn answer_of(text: &str, command: &str) -> String {
 /// number; a prompt or blanks are none.
 pub(crate) fn up_to_last_end(text: &str) -> Option<&str> {
     let start = text.rfind(['\n', '\r']).map_or(0, |at| at + 1);
-    let last = without_terminal(&text[start..]);
-    let last = last.trim();
-    (!last.is_empty() && typed_behind_prompt(last).is_none()).then_some(&text[..start])
+    let last = &text[start..];
+    if last.len() <= MAX_LAST {
+        let last = without_terminal(last);
+        let last = last.trim();
+        if last.is_empty() || typed_behind_prompt(last).is_some() {
+            return None;
+        }
+    }
+    Some(&text[..start])
 }
 
 /// The text of the problem of an answer that [`up_to_last_end`] cuts.
@@ -79,6 +85,12 @@ pub(crate) const CUT: &str =
 
 /// Longest line that is compared with the command, in bytes.
 const MAX_COMMAND: usize = 512;
+
+/// Longest prompt, in bytes: a host's name has at most 253 (RFC 1035, 2.3.4), and a user, a folder or a mode may stand beside it.
+const MAX_PROMPT: usize = 1_024;
+
+/// Longest line that may be a prompt, in bytes, with its control sequences.
+const MAX_LAST: usize = 16 << 10;
 
 /// The words of a command, without the pipe to JSON that it may end with.
 fn words(command: &str) -> Vec<&str> {
@@ -96,7 +108,8 @@ fn words(command: &str) -> Vec<&str> {
 ///
 /// A heading such as `QoS-Group# Bandwidth%` is none: what follows a prompt is a command or nothing.
 pub(crate) fn typed_behind_prompt(line: &str) -> Option<&str> {
-    let end = line.find(['#', '>', '$'])?;
+    let mut bytes = line.bytes().take(MAX_PROMPT);
+    let end = bytes.position(|byte| matches!(byte, b'#' | b'>' | b'$'))?;
     let (host, rest) = (&line[..end], &line[end + 1..]);
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"._-()@:~/".contains(&byte);
     if host.is_empty() || !host.bytes().all(is_host) {

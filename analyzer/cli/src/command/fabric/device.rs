@@ -333,7 +333,10 @@ fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> an
     if !failed.is_empty() {
         messages::failed("--fail-on", &failed.join(", "));
     }
-    if devices.iter().any(|device| !device.changes.is_up()) {
+    let absent = devices.iter().filter(|device| !device.changes.is_up());
+    let absent: Vec<&str> = absent.map(|device| &*device.last.node).collect();
+    if !absent.is_empty() {
+        messages::error(&format!("{}: no answer that is understood", absent.join(", ")));
         return Ok(ExitCode::from(2));
     }
     Ok(if failed.is_empty() {

@@ -14,6 +14,9 @@ const MAX_SERIES: usize = 50_000;
 /// A series of which nothing came for this time has no value any more: Prometheus' own limit of staleness.
 const MAX_AGE: Duration = Duration::from_mins(5);
 
+/// A text of all series is given again for this time where no sample came: many clients that request it cost no more than one.
+const MAX_TEXT_AGE: Duration = Duration::from_secs(1);
+
 /// The last sample of each series.
 #[derive(Default)]
 pub(super) struct ReceivedSamples {
@@ -27,6 +30,8 @@ struct ReceivedSeries {
     hash: RandomState,
     /// Samples that found no room.
     left_out: usize,
+    /// The last text in each form, and when it was made.
+    texts: Vec<(Format, Instant, String)>,
 }
 
 impl SampleReceiver for ReceivedSamples {
@@ -34,6 +39,7 @@ impl SampleReceiver for ReceivedSamples {
         let now = Instant::now();
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let series = &mut *series;
+        series.texts.clear();
         let before = series.left_out;
         for sample in samples {
             let name = (&sample.node, &sample.object, sample.counter);
@@ -57,13 +63,18 @@ impl ReceivedSamples {
     /// The text of all series that are not too old; older ones are forgotten.
     pub(super) fn part(&self, format: Format) -> String {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        series.texts.retain(|(_, made, _)| made.elapsed() <= MAX_TEXT_AGE);
+        if let Some((.., text)) = series.texts.iter().find(|(of, ..)| *of == format) {
+            return text.clone();
+        }
         series.last.retain(|_, (_, came)| came.elapsed() <= MAX_AGE);
         let mut exposition = Exposition::default();
         for (sample, _) in series.last.values() {
             exposition.add(sample);
         }
-        drop(series);
-        exposition.part(format)
+        let text = exposition.part(format);
+        series.texts.push((format, Instant::now(), text.clone()));
+        text
     }
 
     /// Number of samples that found no room.

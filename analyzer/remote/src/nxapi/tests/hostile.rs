@@ -58,7 +58,7 @@ const ENDLESS: [EndlessAnswer; 8] = [
     },
 ];
 
-/// The limits are 64 MiB and, in these tests, 0.4 s; the rest is in buffers of two hosts.
+/// The limits are 32 MiB and, in these tests, 0.4 s; the rest is in buffers of two hosts.
 #[test]
 fn an_answer_without_an_end_is_given_up() {
     for EndlessAnswer {
@@ -109,7 +109,7 @@ fn an_answer_without_an_end_is_given_up() {
         );
         let sent = sent.load(Ordering::Relaxed);
         assert!(
-            sent < 8 * (MAX_ANSWER_BYTES + (16 << 20)),
+            sent < 8 * (MAX_NXAPI_BYTES + (16 << 20)),
             "{name}: {sent} bytes were taken"
         );
     }

@@ -12,8 +12,6 @@ pub(super) const JSON: &str = " | json";
 
 /// Longest answer in JSON that is read, in bytes: a document takes up to 16 times as much memory.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;
-/// Longest text, in bytes.
-const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// An answer.
 #[derive(Debug)]
@@ -82,12 +80,6 @@ fn read(command: &str, answer: &str) -> Result<FoundAnswer, Problem> {
     if let Some((reason, said)) = refusal(answer) {
         return Err(problem(reason, said));
     }
-    if answer.len() > MAX_TEXT_BYTES {
-        return Err(problem(
-            Reason::Parse,
-            "the answer has more than 64 MiB, and is not read".to_owned(),
-        ));
-    }
     let mut text = answer_of(answer, command);
     let start = text.trim_start();
     if start.starts_with('<') {
@@ -96,10 +88,8 @@ fn read(command: &str, answer: &str) -> Result<FoundAnswer, Problem> {
     }
     if start.starts_with(['{', '[']) {
         if text.len() > MAX_DOCUMENT_BYTES {
-            return Err(problem(
-                Reason::Parse,
-                "the JSON has more than 32 MiB, and is not read".to_owned(),
-            ));
+            let said = "the JSON has more than 32 MiB, and is not read";
+            return Err(problem(Reason::Parse, said.to_owned()));
         }
         return documents(command, start);
     }

@@ -6,8 +6,8 @@ use super::json::{Object, field, objects, text};
 use crate::device::{Problem, Reason};
 use crate::refusal::refusal_in;
 
-/// Longest answer that is read, in bytes.
-const MAX_DOCUMENT_BYTES: usize = 32 << 20;
+/// Longest answer of NX-API that is read, in bytes: it has up to ten commands' answers.
+pub const MAX_NXAPI_BYTES: u64 = 32 << 20;
 /// Commands in one answer.
 const MAX_OUTPUTS: usize = 1000;
 
@@ -58,7 +58,7 @@ pub fn nxapi_request(commands: &[&str], form: NxapiForm) -> String {
 ///
 /// The document is not NX-API's: no JSON, cut short, a page of HTML, too long.
 pub fn nxapi_bodies(document: &str) -> Result<Bodies<String>, Problem> {
-    if document.len() > MAX_DOCUMENT_BYTES {
+    if document.len() as u64 > MAX_NXAPI_BYTES {
         return Err(broken("the answer has more than 32 MiB, and is not read"));
     }
     let document = document.trim_start_matches('\u{feff}').trim();
