@@ -405,7 +405,11 @@ fn mistakes_name_the_file_and_the_line() {
         &["counters", "--kind", "switch", "--format", "json"],
     );
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.contains(": no answer that is understood"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(": no answer that is understood"),
+        "{}",
+        ran.stderr
+    );
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     let [first, _, third] = &document["devices"].as_array().unwrap()[..] else {
         panic!("{document}")

@@ -192,8 +192,8 @@ impl FolderTree {
         let mut bytes = Vec::new();
         let mut file = std::fs::File::from(handle).take(limit);
         match file.read_to_end(&mut bytes) {
-            // Configuration space beyond what this process may read ends so.
-            Err(_) if !bytes.is_empty() => Ok(bytes),
+            // The kernel ends configuration space so beyond what this process may read.
+            Err(_) if self.is_running && !bytes.is_empty() => Ok(bytes),
             Err(error) => Err(error),
             Ok(_) => Ok(bytes),
         }

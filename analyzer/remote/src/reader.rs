@@ -257,7 +257,12 @@ impl DeviceReader {
                 break;
             }
         }
-        asked.further = self.transport.further();
+        match self.transport.further() {
+            Ok(further) => asked.further = further,
+            // A folder that is not there was said before.
+            Err(_) if asked.is_unreachable => {}
+            Err(unanswered) => asked.problems.push(problem("further answers", &unanswered)),
+        }
         asked.is_up |= !asked.further.is_empty();
         // A device that vanished in the middle of a reading has given half of one: none of it is shown.
         asked.is_up = asked.is_up && !asked.is_unreachable;

@@ -62,9 +62,15 @@ impl RunCommand for Mcp {
     fn run(&self, _: &Invocation) -> anyhow::Result<ExitCode> {
         let folder = ServedFolder::enter(&self.dir)?;
         if self.answer_queries {
-            said(sandbox::confine_queries())?;
-            queries::answer_all()?;
-            return Ok(ExitCode::SUCCESS);
+            let answered = said(sandbox::confine_queries()).and_then(|()| queries::answer_all());
+            // The server goes on without this process.
+            return Ok(match answered {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    messages::warn("query", &format!("datasets cannot be asked: {error:#}"));
+                    ExitCode::from(2)
+                }
+            });
         }
         // It may start other programs than this one, so it comes before that right goes.
         let queries = Queries::start();

@@ -245,6 +245,7 @@ fn nothing_leads_out_of_a_recorded_folder() {
     );
     let further: Vec<_> = Files::new(recorded.clone())
         .further()
+        .unwrap()
         .iter()
         .map(|(_, text)| text.to_owned())
         .collect();

@@ -25,8 +25,8 @@ pub(crate) trait Transport: Send {
     fn ask(&mut self, questions: &[Question]) -> Vec<Outcome>;
 
     /// Answers that are there without a question: recordings have those to commands that somebody gave by hand.
-    fn further(&mut self) -> Answers {
-        Answers::default()
+    fn further(&mut self) -> Result<Answers, UnansweredQuestion> {
+        Ok(Answers::default())
     }
 
     /// True if it has some answers alone, so that it is no problem where one is absent.
@@ -133,6 +133,11 @@ impl Files {
         UnansweredQuestion::new(Reason::Unreachable, text)
     }
 
+    fn unreadable(&self, file: &str, error: &std::io::Error) -> UnansweredQuestion {
+        let path = self.folder.join(file);
+        UnansweredQuestion::new(Reason::Parse, format!("{}: {error}", path.display()))
+    }
+
     fn whole(&self, tree: &FileTree, command: &str) -> Outcome {
         // A recording of texts alone answers a question for a document, too.
         let plain = command.strip_suffix("| json").unwrap_or(command).trim_end();
@@ -147,11 +152,7 @@ impl Files {
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidFilename) => {
                     continue;
                 }
-                Err(error) => {
-                    let path = self.folder.join(file);
-                    let text = format!("{}: {error}", path.display());
-                    return Err(UnansweredQuestion::new(Reason::Parse, text));
-                }
+                Err(error) => return Err(self.unreadable(&file, &error)),
             };
             return refusal(&text).map_or(Ok(text), Err);
         }
@@ -176,9 +177,16 @@ impl Files {
                 continue;
             };
             let left = MAX_RECORDED_BYTES.saturating_sub(all.len() as u64);
+            if name.starts_with('.') {
+                continue;
+            }
             let text = match tree.whole_text(file, left) {
-                Ok(text) if !name.starts_with('.') => text,
-                _ => continue,
+                Ok(text) => text,
+                // Half of an answer is none. What is no text, or a link that leads out, is no answer at all.
+                Err(error) if error.raw_os_error().is_some() && error.kind() != ErrorKind::NotFound => {
+                    return Err(self.unreadable(file, &error));
+                }
+                Err(_) => continue,
             };
             if !text.trim_start().starts_with("== ") {
                 all.push_str("== ");
@@ -245,7 +253,7 @@ impl Transport for Files {
         self.folder.is_file()
     }
 
-    fn further(&mut self) -> Answers {
+    fn further(&mut self) -> Result<Answers, UnansweredQuestion> {
         let mut all = Answers::default();
         // A refusal is the problem of its question.
         let mut insert = |name: &str, answer: &str| {
@@ -262,9 +270,11 @@ impl Transport for Files {
             Some(Err(_)) => {}
             None => {
                 let mut named = Answers::default();
-                let tree = FileTree::recorded(&self.folder).map_err(|error| self.unreachable(&error));
-                if let Ok(text) = tree.and_then(|tree| self.sections(&tree, "")) {
-                    named.add(&Question::script(""), &text);
+                let tree = FileTree::recorded(&self.folder).map_err(|error| self.unreachable(&error))?;
+                match self.sections(&tree, "") {
+                    Ok(text) => named.add(&Question::script(""), &text),
+                    Err(unanswered) if unanswered.reason == Reason::Unsupported => {}
+                    Err(unanswered) => return Err(unanswered),
                 }
                 for (name, text) in named.iter() {
                     insert(name, text);
@@ -277,6 +287,6 @@ impl Transport for Files {
                 }
             }
         }
-        all
+        Ok(all)
     }
 }
