@@ -65,6 +65,7 @@ pub fn judge(before: Option<&Reading>, now: &Reading, cluster: &Cluster) -> Vec<
         }));
     }
     all.extend(of_counters(&growths, now));
+    join_watchdogs(&mut all);
     limit(&mut all);
     // Equal ones stay in the order of the table.
     all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -89,6 +90,30 @@ fn of_counters(growths: &Growths<'_>, now: &Reading) -> Vec<DeviceFinding> {
             confidence: found.confidence,
         })
         .collect()
+}
+
+/// A queue that the watchdog keeps shut, and how often it shut it between the readings, are one matter: the counts say what it cost.
+fn join_watchdogs(all: &mut Vec<DeviceFinding>) {
+    let (stormed, mut others): (Vec<_>, Vec<_>) = std::mem::take(all)
+        .into_iter()
+        .partition(|finding| finding.id == switch::STORMED);
+    for finding in stormed {
+        let counted = others.iter_mut().find(|other| {
+            other.id == "counters.watchdog"
+                && other.object == finding.object
+                && other.severity > Severity::Info
+        });
+        match counted {
+            Some(counted) => {
+                counted.severity = finding.severity;
+                if !counted.text.contains("shut now") {
+                    counted.text = format!("{}; {}", counted.text, finding.text);
+                }
+            }
+            None => others.push(finding),
+        }
+    }
+    *all = others;
 }
 
 /// The other end of an interface's cable, by LLDP.

@@ -17,6 +17,9 @@ const MAX_NAMED_PORTS: usize = 8;
 /// Queue of traffic that no policy classifies.
 const DEFAULT_QUEUE: &str = "0";
 
+/// The rule about queues that a watchdog keeps shut.
+pub(super) const STORMED: &str = "switch.stormed";
+
 pub(super) const RULES: &[DeviceRule] = &[
     DeviceRule {
         id: "switch.mmu_drops",
@@ -139,7 +142,7 @@ pub(super) const RULES: &[DeviceRule] = &[
         ..NO_TEXTS
     },
     DeviceRule {
-        id: "switch.stormed",
+        id: STORMED,
         title: "the PFC watchdog keeps a queue shut",
         meaning: "The neighbour paused this queue for longer than the watchdog waits, and still does. Until it ends, packets of the queue are dropped.",
         method: "the state of a queue is stormed (SONiC) or shut (NX-OS) in the last reading: critical",

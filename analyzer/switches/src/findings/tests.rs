@@ -463,3 +463,35 @@ fn the_queue_of_roce_is_that_of_its_dscp_or_the_lossless_one() {
     mapped.now.queue_of_dscp.insert(26, "5".into());
     assert_eq!(queue(&mapped).as_deref(), Some("5"));
 }
+
+#[test]
+fn a_queue_that_is_kept_shut_is_one_finding() {
+    let mut device = Device::new("switch.stormed", |device| {
+        device
+            .now
+            .stormed_queues
+            .insert(("Ethernet1/1".to_owned(), "3".to_owned()));
+    });
+    let judged = |device: &Device| {
+        let all = judge(Some(&device.before), &device.now, &Cluster::default());
+        all.into_iter()
+            .filter(|finding| finding.text.contains("watchdog"))
+            .map(|finding| (finding.id, finding.severity, finding.text))
+            .collect::<Vec<_>>()
+    };
+    let [(id, ..)] = &judged(&device)[..] else {
+        panic!("{:?}", judged(&device));
+    };
+    assert_eq!(*id, "switch.stormed");
+    // It shut the queue twice since the reading before: this finding has the counts.
+    let shut = Counter::SwitchWatchdogShutdowns;
+    device.count(shut, "Ethernet1/1", Some("3"), &[], 5.0, 7.0);
+    let [(id, severity, text)] = &judged(&device)[..] else {
+        panic!("{:?}", judged(&device));
+    };
+    assert_eq!((*id, *severity), ("counters.watchdog", Severity::Critical));
+    assert!(text.contains("2 times") && text.contains("shut now"), "{text}");
+    // Another port's queue is another matter.
+    device.count(shut, "Ethernet1/2", Some("3"), &[], 0.0, 1.0);
+    assert_eq!(judged(&device).len(), 2);
+}
