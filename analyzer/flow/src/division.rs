@@ -235,8 +235,6 @@ impl Division {
             return self.spend(TimeState::Recovering, until);
         }
         let slowed_from = self.rate.slowed_from().map_or(until, |from| from.min(until));
-        let late = self.answers.take_late_in_burst(slowed_from.since(self.since).0);
-        self.spend_some(TimeState::Network, late, slowed_from);
         self.spend(TimeState::Sending, slowed_from);
         self.spend(TimeState::Slowed, until);
     }
@@ -280,7 +278,7 @@ impl Division {
             return self.spend(TimeState::Slowed, until);
         }
         self.spend(TimeState::Window, self.answers.blocked_until(true).min(until));
-        let late = self.answers.take_late_in_silence(until.since(self.since).0);
+        let late = self.answers.take_late(until.since(self.since).0);
         self.spend_some(TimeState::Network, late, until);
         let rest = match request.outstanding {
             _ if until.since(self.since) < LONG_WAIT => TimeState::Sending,
@@ -296,7 +294,7 @@ impl Division {
             return self.spend(TimeState::Slowed, until);
         }
         self.spend(TimeState::Window, self.answers.blocked_until(false).min(until));
-        let late = self.answers.take_late_in_silence(until.since(self.since).0);
+        let late = self.answers.take_late(until.since(self.since).0);
         let unexplained = self.answers.unexplained(self.since, until).saturating_sub(late);
         self.spend_some(TimeState::Network, late, until);
         self.spend_some(TimeState::Unknown, unexplained, until);

@@ -174,7 +174,7 @@ table! {
     time_recovering_ns: Option<u64>, "ns", "Time in which it retransmitted, and waited less than a timer takes before that.";
     time_slowed_ns: Option<u64>, "ns", "Time after CNPs (or marks, where nothing shows its CNPs) in which it had something to send and sent below seven eighths of its best rate.";
     time_window_ns: Option<u64>, "ns", "Time in which it sent nothing and waited for answers, with as many bytes or messages outstanding as ever before.";
-    time_network_ns: Option<u64>, "ns", "Time in which an answer was later than the flow's least round trip by more than their standard deviation, and by more than half of it.";
+    time_network_ns: Option<u64>, "ns", "Time in which it sent nothing and an answer was due: the flow's least round trip was over. Only answers count that were later than this by more than their standard deviation, and by more than half of it.";
     time_sending_ns: Option<u64>, "ns", "Time in which it sent, or its packets were on their way for no longer than usual.";
     time_receiver_ns: Option<u64>, "ns", "Time in which nothing was outstanding, and the packets show that the receiver was awaited.";
     time_sender_ns: Option<u64>, "ns", "Time in which nothing was outstanding, and the packets show that the sender's program was awaited.";

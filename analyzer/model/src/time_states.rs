@@ -17,7 +17,7 @@ pub enum TimeState {
     Slowed,
     /// As much was outstanding as ever before, and it waited for answers.
     Window,
-    /// Answers came later than the flow's least round trip by more than their spread.
+    /// It sent nothing, and an answer that was late by more than the spread of the others came later than the flow's least round trip.
     Network,
     /// It sent, or packets that it had sent were on their way for no longer than usual.
     Sending,

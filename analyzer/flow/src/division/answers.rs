@@ -32,10 +32,8 @@ pub(crate) struct OutstandingAnswers {
     /// Up to then the sender waited with as much outstanding as ever since its last request: within a message, and between two; 0: it did not.
     blocked_within: Time,
     blocked_between: Time,
-    /// Time in which answers were late, in ns: before the last request, after it, when that came, and up to when it is counted.
-    late_in_burst: u64,
-    late_in_silence: u64,
-    last_request: Time,
+    /// Time since the last request in which answers were late, in ns, and up to when it is counted.
+    late: u64,
     late_until: Time,
     /// When the last answer came, and how long no answer came since the last request, in waits that were long, in ns.
     last_answer: Time,
@@ -75,11 +73,14 @@ impl OutstandingAnswers {
         self.last_answer = answer.time;
     }
 
-    /// A round trip from `sent` to `time` was measured, after the last request of `last_request`.
+    /// A round trip from `sent` to `time` was measured, after the last request of `last_request`. One that took much longer than the least
+    /// one was late from that on, where nothing was sent meanwhile.
     pub(crate) fn round_trip(&mut self, sent: Time, time: Time, last_request: Time) {
         let took = time.since(sent).0;
         if self.late_after != 0 && took > self.late_after {
-            self.note_late(Time(sent.0 + self.late_after), time, last_request);
+            let begin = Time(sent.0 + self.least).max(last_request).max(self.late_until);
+            self.late = self.late.saturating_add(time.since(begin).0);
+            self.late_until = self.late_until.max(time);
         }
         if self.count == 0 {
             (self.first, self.least) = (took, took);
@@ -92,20 +93,6 @@ impl OutstandingAnswers {
         if self.count >= KNOWN_AFTER && (self.count.is_power_of_two() || self.count.is_multiple_of(256)) {
             self.learn();
         }
-    }
-
-    /// An answer was late from `begin` to `end`.
-    fn note_late(&mut self, begin: Time, end: Time, last_request: Time) {
-        let begin = begin.max(self.late_until);
-        if last_request != self.last_request {
-            // The silence was a part of the burst.
-            self.late_in_burst = self.late_in_burst.saturating_add(self.late_in_silence);
-            (self.late_in_silence, self.last_request) = (0, last_request);
-        }
-        let before = last_request.min(end).since(begin).0;
-        self.late_in_burst = self.late_in_burst.saturating_add(before);
-        self.late_in_silence = self.late_in_silence.saturating_add(end.since(begin).0 - before);
-        self.late_until = self.late_until.max(end);
     }
 
     /// Learns how late an answer has to be to count as late.
@@ -131,16 +118,9 @@ impl OutstandingAnswers {
         }
     }
 
-    /// Takes the time in which answers were late before the last request, of the next `most` ns.
-    pub(super) fn take_late_in_burst(&mut self, most: u64) -> u64 {
-        let late = self.late_in_burst.min(most);
-        self.late_in_burst -= late;
-        late
-    }
-
-    /// Takes the time in which they were late after it.
-    pub(super) fn take_late_in_silence(&mut self, most: u64) -> u64 {
-        core::mem::take(&mut self.late_in_silence).min(most)
+    /// Takes the time in which answers were late since the last request, of the next `most` ns.
+    pub(super) fn take_late(&mut self, most: u64) -> u64 {
+        core::mem::take(&mut self.late).min(most)
     }
 
     /// Time from `since` to `until` in which no answer came for long, and none was late, in ns.
@@ -153,7 +133,7 @@ impl OutstandingAnswers {
     /// A request was sent: what was said of the silence before is over.
     pub(super) fn next_request(&mut self) {
         (self.blocked_within, self.blocked_between) = (Time(0), Time(0));
-        (self.late_in_burst, self.late_in_silence, self.long_waits) = (0, 0, 0);
+        (self.late, self.long_waits) = (0, 0);
     }
 
     /// The capture lost records: what seemed to be outstanding may have been answered.

@@ -166,8 +166,8 @@ fn answers_later_than_the_least_and_the_spread_are_the_network() {
     for round in 0..8 {
         division.answers().round_trip(us(round), us(round + 10), us(0));
     }
-    // All took 10 us, so from 15 us on (half of the least) an answer is late. Requests every us from 100 to 200 us, each answered after
-    // 40 us: from 115 us on one is late at any time.
+    // All took 10 us, so beyond 15 us (half of the least) an answer is late. Requests every us from 100 to 200 us, each answered after
+    // 40 us: who sends meanwhile waits for nothing.
     let mut division_late = division.clone();
     for sent in 100..=160 {
         division_late
@@ -175,19 +175,14 @@ fn answers_later_than_the_least_and_the_spread_are_the_network() {
             .round_trip(us(sent), us(sent + 40), us(sent + 40));
     }
     let times = division_late.end(us(200), us(200), OpenRequests::Something, 0);
-    check(
-        &times,
-        0,
-        200,
-        &[(TimeState::Network, 85), (TimeState::Sending, 115)],
-    );
-    // A lone request at 100 us, answered at 140 us, while more than that was outstanding once.
+    check(&times, 0, 200, &[(TimeState::Sending, 200)]);
+    // A lone request at 100 us, answered at 140 us, while more than that was outstanding once: it was due at 110 us.
     division.answers().round_trip(us(100), us(140), us(100));
     division.request(&new_after(100, 200, OpenRequests::Nothing(us(140))));
     let times = division.end(us(200), us(200), OpenRequests::Something, 0);
     let expected = [
-        (TimeState::Network, 25),
-        (TimeState::Sending, 115),
+        (TimeState::Network, 30),
+        (TimeState::Sending, 110),
         (TimeState::Idle, 60),
     ];
     check(&times, 0, 200, &expected);

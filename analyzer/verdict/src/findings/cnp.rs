@@ -110,6 +110,14 @@ pub(super) fn is_often_over(row: &FlowRow) -> bool {
     row.cnp_windows_over.saturating_mul(4) > row.cnp_windows
 }
 
+/// True if a flow did not slow down after CNPs, as far as its tap shows that.
+pub(super) fn ignores_cnps(row: &FlowRow) -> bool {
+    let exceeds = row.cnp_windows_over > 0 && is_often_over(row);
+    // Behind a congested place a queue goes on sending for a while.
+    let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some(Vantage::Receiver);
+    exceeds && (row.vantage == Some(Vantage::Sender) || undisturbed)
+}
+
 #[derive(Debug, Default)]
 pub(super) struct CnpTally {
     over: Vec<Over>,
@@ -179,11 +187,7 @@ impl CnpTally {
     }
 
     fn reaction(&mut self, row: &FlowRow) {
-        let exceeds = row.cnp_windows_over > 0 && is_often_over(row);
-        let at_sender = row.vantage == Some(Vantage::Sender);
-        // Behind a congested place a queue goes on sending for a while.
-        let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some(Vantage::Receiver);
-        if !exceeds || !(at_sender || undisturbed) || self.over.len() >= MAX_KEPT {
+        if !ignores_cnps(row) || self.over.len() >= MAX_KEPT {
             return;
         }
         self.over.push(Over {
@@ -199,7 +203,7 @@ impl CnpTally {
                 .cnp_over_p50
                 .filter(|excess| excess.is_finite())
                 .unwrap_or(1.0),
-            at_sender,
+            at_sender: row.vantage == Some(Vantage::Sender),
             sure: (self.stated || row.cnp_port_bps.is_none())
                 && row.cnp_interval_min_ns.is_some_and(|least| least < WIDE),
             needs_own_port: !self.stated && row.cnp_port_bps.is_some(),

@@ -10,6 +10,7 @@ use roce_model::{
 use super::super::super::directory::lost_behind;
 use super::super::super::numbers::ranked;
 use super::super::super::numbers::{NEARLY_ALL, reaches};
+use super::super::cnp::ignores_cnps;
 use super::super::losses_there::LossesThere;
 use super::super::rule::Context;
 use super::super::{class, waste};
@@ -98,7 +99,7 @@ impl FlowSigns {
             Sign::MarkedWithoutCnp,
             row.ce > 0 && row.cnp.unwrap_or_default() == 0,
         );
-        shows(Sign::IgnoresCnp, row.cnp_windows_over > 0);
+        shows(Sign::IgnoresCnp, ignores_cnps(row));
         shows(Sign::BadIcrc, row.icrc_bad > 0);
         shows(Sign::Late, row.late > 0);
         shows(Sign::ChangesClass, row.dscp_values > 1);
@@ -405,7 +406,7 @@ fn of_run(context: &Context<'_>) -> (Time, Time) {
     span.map_or((Time(0), Time(u64::MAX)), |span| (span.first, span.last))
 }
 
-/// Flows whose answers were lost between two taps: their requests had arrived.
+/// Flows that lost packets between two taps, and those whose answers were among these: their requests had arrived.
 fn add_answers(subjects: &mut Subjects, context: &Context<'_>) {
     for hop in context.run.hops.iter().filter(|hop| hop.lost > 0) {
         for tap in [hop.from_tap, hop.to_tap] {
@@ -413,6 +414,7 @@ fn add_answers(subjects: &mut Subjects, context: &Context<'_>) {
                 .directory
                 .party(tap, hop.flow_id)
                 .and_then(|party| party.peer);
+            let peer = peer.filter(|_| hop.answers_lost > 0);
             for flow in [Some(hop.flow_id), peer].into_iter().flatten() {
                 if let Some(subject) = unsigned(context, tap, flow, of_run(context)) {
                     subjects.flows.entry(flow).or_insert(subject);

@@ -180,6 +180,28 @@ fn what_was_lost_between_two_taps_is_one_loss() {
     assert!(finding(&run.conclude(), "loss.network").is_none());
 }
 
+/// The flow of the answers lost nothing: only the data's direction is named.
+#[test]
+fn the_first_sentence_names_the_direction_of_the_loss() {
+    let (mut data, mut answers) = (flow(1, 2), flow(2, 1));
+    (data.tap, data.network_lost) = (TapId(0), 7);
+    (data.peer_flow_id, answers.peer_flow_id) = (Some(answers.flow_id), Some(data.flow_id));
+    let mut run = two_taps();
+    run.summary.hops.push(HopRow {
+        flow_id: data.flow_id,
+        from_tap: TapId(1),
+        to_tap: TapId(0),
+        lost: 7,
+        ..HopRow::default()
+    });
+    for row in [&data, &answers] {
+        run.closed(row);
+    }
+    let run = run.conclude();
+    let expected = "The network lost 7 packets from 10.0.0.1 to 10.0.0.2";
+    assert!(run.sentence.starts_with(expected), "{}", run.sentence);
+}
+
 #[test]
 fn a_tap_that_shows_a_part_of_its_flows_is_no_certain_witness() {
     let confidence = |missed: u64| {
