@@ -74,17 +74,39 @@ fn table(functions: &BTreeMap<String, Cost>) -> Vec<String> {
     .collect()
 }
 
-/// The share of the instructions that the reading and the collecting thread have, at so many threads; `None` without valgrind.
-pub(crate) fn serial_share(
+/// What more threads change, as multiples of the instructions with one thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ThreadCosts {
+    /// Those of the reading and the collecting thread, which more threads do not shorten.
+    pub(crate) serial: f64,
+    /// Those of all threads.
+    pub(crate) all: f64,
+}
+
+/// The costs of so many threads; `None` without valgrind.
+pub(crate) fn thread_costs(
     workspace: &Workspace,
     program: &Path,
     capture: &Path,
     threads: usize,
-) -> Result<Option<f64>> {
+) -> Result<Option<ThreadCosts>> {
     if on_path("valgrind").is_none() {
         return Ok(None);
     }
+    // Thread 1 is the caller's, which collects; the others begin in this order: those that analyse, the one that reads.
+    let several = instructions(workspace, program, capture, threads)?;
+    // With one thread, the caller's does all, and another one reads ahead.
+    let one = instructions(workspace, program, capture, 1)?;
+    Ok(costs_of(&several, &one))
+}
+
+/// The instructions of each thread, at so many threads that analyse.
+fn instructions(workspace: &Workspace, program: &Path, capture: &Path, threads: usize) -> Result<Vec<f64>> {
     let out = callgrind_file(workspace)?;
+    let of_thread = |thread: usize| PathBuf::from(format!("{}-{thread:02}", out.display()));
+    for stale in (1..).map(of_thread).take_while(|path| path.exists()) {
+        fs::remove_file(&stale).with_context(|| format!("cannot remove {}", stale.display()))?;
+    }
     let count = threads.to_string();
     let mut valgrind = workspace.command("valgrind");
     valgrind
@@ -95,14 +117,12 @@ pub(crate) fn serial_share(
         .args(["--format", "none", "--quiet", "--threads", &count])
         .stdout(std::process::Stdio::null());
     step("callgrind", || execute(&mut valgrind))?;
-    // Thread 1 is the caller's, which collects; the others begin in this order: those that analyse, the one that reads.
     let mut instructions = Vec::new();
-    for thread in 1..=threads + 2 {
-        let path = PathBuf::from(format!("{}-{thread:02}", out.display()));
+    for path in (1..).map(of_thread).take_while(|path| path.exists()) {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         instructions.push(total(&text).with_context(|| format!("{}: no totals", path.display()))?);
     }
-    Ok(share_of_ends(&instructions))
+    Ok(instructions)
 }
 
 fn total(text: &str) -> Option<f64> {
@@ -110,11 +130,14 @@ fn total(text: &str) -> Option<f64> {
     line?.split(' ').next()?.parse().ok()
 }
 
-/// Share of the first and the last in the sum.
-fn share_of_ends(all: &[f64]) -> Option<f64> {
-    let sum: f64 = all.iter().sum();
-    let (first, last) = (all.first()?, all.last()?);
-    (sum > 0.0).then(|| (first + last) / sum)
+/// The first and the last of several threads, and all of them, over the sum of one thread's run.
+fn costs_of(several: &[f64], one: &[f64]) -> Option<ThreadCosts> {
+    let one: f64 = one.iter().sum();
+    let (first, last) = (several.first()?, several.last()?);
+    (one > 0.0).then(|| ThreadCosts {
+        serial: (first + last) / one,
+        all: several.iter().sum::<f64>() / one,
+    })
 }
 
 #[cfg(test)]
@@ -138,9 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn the_serial_share_is_that_of_both_ends() {
-        assert_eq!(share_of_ends(&[1.0, 8.0, 8.0, 3.0]), Some(0.2));
-        assert_eq!(share_of_ends(&[]), None);
+    fn the_serial_part_is_that_of_both_ends() {
+        let costs = ThreadCosts {
+            serial: 0.25,
+            all: 1.25,
+        };
+        assert_eq!(costs_of(&[1.0, 8.0, 8.0, 3.0], &[15.0, 1.0]), Some(costs));
+        assert_eq!(costs_of(&[], &[16.0]), None);
         assert_eq!(total("x: 1\ntotals: 17 4\n"), Some(17.0));
     }
 }

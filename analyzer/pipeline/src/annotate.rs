@@ -19,9 +19,10 @@ use roce_model::{Filter, PacketBatch};
 use roce_wire::Roce;
 
 use crate::captures::Captures;
-use crate::decode::{Decoder, Shard};
+use crate::decode::Decoder;
 use crate::error::text;
 use crate::feed::{MergedInputs, Work};
+use crate::routes::{PickedFrames, Shard};
 use crate::run::Plan;
 use crate::taps::Taps;
 use comments::Commenter;
@@ -145,7 +146,8 @@ impl<O: FrameOutput> Pass<'_, O> {
         }
         for at in work.run.range.clone() {
             batch.clear();
-            self.decoder.decode(work, at..at + 1, batch);
+            self.decoder
+                .decode(work, at..at + 1, &mut PickedFrames::All, batch);
             let Some(frame) = frames.get(at) else { continue };
             let number = self.counted.get_mut(input).map_or(0, |counted| {
                 *counted += 1;

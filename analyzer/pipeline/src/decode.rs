@@ -15,113 +15,20 @@ use roce_model::{
     Period, QUIET, RecordingStart, SampleRow, TapId, Time, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{
-    Address, AssignedNumbers, Content, CutLimit, ExtendedHeaders, LinkType, Mirror, Other, Roce,
-};
+use roce_wire::{AssignedNumbers, Content, CutLimit, ExtendedHeaders, Mirror, Other};
 
 use crate::feed::Work;
 use crate::link_addresses::LinkAddressBook;
 use crate::processes::{ChosenProcesses, NamedFlows};
-use crate::stamps::Stamps;
+use crate::routes::{Owner, PickedFrames, Shard, Stretch};
 use crate::taps::Taps;
 use headers::{SEND_ONLY, connection_message, is_open_request, is_to_itself, keep_headers};
 pub(crate) use path::path_hash;
-
-/// Selection of packets for one shard of a run, by their pairs of hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    /// Number of the shard.
-    pub(crate) index: u32,
-    /// Number of shards in the run.
-    pub(crate) of: u32,
-}
-
-impl Shard {
-    /// The whole.
-    pub(crate) const ALL: Self = Self { index: 0, of: 1 };
-
-    /// True if the shard counts packets that belong to no host pair, too.
-    fn is_first(self) -> bool {
-        self.index == 0
-    }
-
-    /// Both directions between two hosts go to one shard.
-    #[inline]
-    fn takes(self, packet: &Roce) -> bool {
-        self.of == 1 || self.takes_hosts(address_hash(&packet.source), address_hash(&packet.destination))
-    }
-
-    /// Each address is spread before the two are added: neighbours that talk to neighbours differ all the same.
-    #[inline]
-    fn takes_hosts(self, source: u64, destination: u64) -> bool {
-        let spread = |host: u64| {
-            let product = (host ^ 0x243f_6a88_85a3_08d3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            (product ^ product >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
-        };
-        let both = spread(source).wrapping_add(spread(destination)) >> 32;
-        (both * u64::from(self.of)) >> 32 == u64::from(self.index)
-    }
-
-    /// Whose a frame is, as far as that shows without decoding it: the addresses of a plain RoCEv2/IPv4 frame do.
-    #[inline]
-    fn owner(self, link: LinkType, frame: &[u8]) -> Owner {
-        /// More fragments, and the fragment offset (RFC 791).
-        const FRAGMENT: u16 = 0x3fff;
-        if self.of == 1 {
-            return Owner::This;
-        }
-        if link != LinkType::ETHERNET {
-            return Owner::Unknown;
-        }
-        let Some(head) = frame.first_chunk::<54>() else {
-            return Owner::Unknown;
-        };
-        // EtherType IPv4, no options, not a fragment, UDP, port 4791.
-        let plain = head[12..15] == [0x08, 0x00, 0x45]
-            && u16::from_be_bytes([head[20], head[21]]) & FRAGMENT == 0
-            && head[23] == 17
-            && head[36..38] == [0x12, 0xb7];
-        if !plain {
-            return Owner::Unknown;
-        }
-        let address = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if self.takes_hosts(ipv4_hash(address(26)), ipv4_hash(address(30))) {
-            Owner::This
-        } else {
-            Owner::Other
-        }
-    }
-}
 
 /// The time of a note on the clock that the frames of its input are moved to.
 fn corrected(work: &Work, time: Time) -> Time {
     let correction = work.correction.as_ref();
     correction.map_or(time, |correction| correction.correct(time))
-}
-
-/// Hash of an address, of 64 bits: its halves, one over the other.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-fn address_hash(address: &Address) -> u64 {
-    let bytes = u128::from_be_bytes(*address.octets());
-    (bytes >> 64) as u64 ^ bytes as u64
-}
-
-/// Hash of an IPv4 address, which is behind 16 bits of ones.
-#[inline]
-fn ipv4_hash(address: u32) -> u64 {
-    0xffff_0000_0000 | u64::from(address)
-}
-
-/// Shard that a frame belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Owner {
-    /// This one, also for what is counted when it is no packet.
-    This,
-    /// Another one.
-    Other,
-    /// Only decoding shows it; the first shard counts frames that are no packets.
-    Unknown,
 }
 
 /// Decoder and counts of one shard.
@@ -175,10 +82,15 @@ impl Decoder {
         }
     }
 
-    /// Decodes the frames of a run in a range, behind what is in `batch`.
-    pub(crate) fn decode(&mut self, work: &Work, range: Range<usize>, batch: &mut PacketBatch) {
+    /// Decodes the frames of a run in a range, as far as this shard looks at them, behind what is in `batch`.
+    pub(crate) fn decode(
+        &mut self,
+        work: &Work,
+        range: Range<usize>,
+        picked: &mut PickedFrames<'_>,
+        batch: &mut PacketBatch,
+    ) {
         let run = &work.run;
-        let all = run.batch.frames();
         let mut lost = run
             .lost()
             .iter()
@@ -189,31 +101,21 @@ impl Decoder {
             .iter()
             .filter(|note| (note.before as usize) >= range.start)
             .peekable();
-        let is_end = range.end >= run.range.end;
         let mut at = range.start;
-        while let Some(first) = all.get(at).filter(|_| at < range.end) {
+        while let Some(stretch) = picked.stretch(run, at..range.end, &self.range) {
+            let first = run.batch.frames().get(at).map(|frame| frame.time);
             // Losses come before notes of the same place.
             while let Some(lost) = lost.next_if(|lost| lost.before as usize <= at) {
-                self.lost(work, lost, first.time, batch);
+                self.lost(work, lost, first.unwrap_or_default(), batch);
             }
             while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
                 self.note(work, note, batch);
             }
-            // Frames of one interface, up to the next loss or note, go together.
-            let next = [
-                lost.peek().map(|lost| lost.before),
-                notes.peek().map(|note| note.before),
-            ];
-            let next = next.into_iter().flatten().min();
-            let until = next.map_or(range.end, |next| (next as usize).min(range.end));
-            let same = all[at..until]
-                .iter()
-                .take_while(|frame| frame.interface == first.interface)
-                .count();
-            self.frames(work, &all[at..at + same], batch);
-            at += same;
+            self.frames(work, &stretch, picked, batch);
+            picked.pass(&stretch);
+            at = stretch.frames.end;
         }
-        if is_end {
+        if range.end >= run.range.end {
             for note in notes {
                 self.note(work, note, batch);
             }
@@ -290,7 +192,19 @@ impl Decoder {
     }
 
     /// Frames of one interface.
-    fn frames(&mut self, work: &Work, frames: &[Frame], batch: &mut PacketBatch) {
+    fn frames(
+        &mut self,
+        work: &Work,
+        stretch: &Stretch,
+        picked: &mut PickedFrames<'_>,
+        batch: &mut PacketBatch,
+    ) {
+        let frames = work
+            .run
+            .batch
+            .frames()
+            .get(stretch.frames.clone())
+            .unwrap_or_default();
         let Some(first) = frames.first() else { return };
         let Some(interface) = work.interfaces.get(first.interface as usize) else {
             return;
@@ -306,36 +220,24 @@ impl Decoder {
         if earlier && first.time != Time(u64::MAX) {
             self.first_frame = Some(first.time);
         }
-        let taken = self.count_frames(tap, frames);
-        if taken > 0 {
-            let all = taken == frames.len() as u64;
-            self.decode_frames(work, (tap, interface), (frames, all), batch);
+        if stretch.taken < frames.len() as u64 {
+            self.unstamped(frames);
+        }
+        if let Some(span) = stretch.span {
+            self.count_frames(tap, (stretch, span), frames);
+            self.decode_frames(work, (tap, interface), (stretch, picked), batch);
         }
     }
 
-    /// Counts frames of a tap, with their times. Returns how many of them are of this run's time: the others are not decoded.
-    fn count_frames(&mut self, tap: TapId, frames: &[Frame]) -> u64 {
-        let range = self.range.clone();
-        let in_range = |frame: &&Frame| range.contains(&frame.time.0);
-        let Some(first_taken) = frames.iter().find(in_range) else {
-            self.unstamped(frames);
-            return 0;
-        };
-        let mut span = Period::at(first_taken.time);
-        let (mut taken, mut cut) = (0, 0);
-        let mut stamps = Stamps::default();
-        for frame in frames.iter().filter(in_range) {
-            stamps.frame(frame.time);
-            taken += 1;
-            cut += u64::from(frame.captured < frame.original);
-            span.include(frame.time);
-        }
-        self.taps.frames(tap, taken, cut, span.first, span.last);
-        self.taps.stamps(tap, stamps);
+    /// Counts frames of a tap, those of this run's time, which came in `span`.
+    fn count_frames(&mut self, tap: TapId, (stretch, span): (&Stretch, Period), frames: &[Frame]) {
+        let (taken, range) = (stretch.taken, self.range.clone());
+        self.taps.frames(tap, taken, stretch.cut, span.first, span.last);
+        self.taps.stamps(tap, stretch.stamps);
         if span.length() < QUIET {
             self.taps.recorded(tap, span);
         } else {
-            for frame in frames.iter().filter(in_range) {
+            for frame in frames.iter().filter(|frame| range.contains(&frame.time.0)) {
                 self.taps.recorded(tap, Period::at(frame.time));
             }
         }
@@ -345,10 +247,6 @@ impl Decoder {
         if self.shard.is_first() {
             self.totals.frames += taken;
         }
-        if taken < frames.len() as u64 {
-            self.unstamped(frames);
-        }
-        taken
     }
 
     /// Decodes frames of a tap: those of this run's time, which may be all of them.
@@ -356,39 +254,42 @@ impl Decoder {
         &mut self,
         work: &Work,
         (tap, interface): (TapId, &Interface),
-        (frames, all): (&[Frame], bool),
+        (stretch, picked): (&Stretch, &mut PickedFrames<'_>),
         batch: &mut PacketBatch,
     ) {
         let range = self.range.clone();
-        let in_range = |frame: &Frame| range.contains(&frame.time.0);
+        let all = stretch.taken == stretch.frames.len() as u64;
+        let in_range = |frame: &Frame| all || range.contains(&frame.time.0);
         self.mirrored = 0;
         // Packets are decoded where they stay: there is a place for each frame.
         let mut packets = core::mem::take(&mut batch.packets);
         let before = packets.len();
-        let places = packets.room(frames.len());
+        let places = packets.room(stretch.frames.len());
         let mut used = 0;
         let mut learning = self.link_addresses.learns(tap);
-        let data: &[u8] = work.run.batch.data();
-        for frame in frames {
+        let (frames, data): (&[Frame], &[u8]) = (work.run.batch.frames(), work.run.batch.data());
+        let mut at = stretch.frames.start;
+        while let Some((place, owner)) = picked.next(stretch, at, learning) {
+            at = place + 1;
+            let frame = &frames[place];
             let from = frame.offset as usize;
             let Some(bytes) = data.get(from..from + frame.captured as usize) else {
                 continue;
             };
-            if learning && in_range(frame) {
+            if !in_range(frame) {
+                continue;
+            }
+            if learning {
                 let at = (tap, interface.link);
                 let learned = self
                     .link_addresses
                     .learn(at, frame, on_the_wire(frame, bytes), before + used);
                 batch.between.extend(learned.map(Between::Link));
             }
-            let owner = self.shard.owner(interface.link, bytes);
-            if owner == Owner::Other || !all && !in_range(frame) {
+            let Some(packet) = places.get_mut(used).filter(|_| owner != Owner::Other) else {
                 continue;
-            }
-            let (bytes, original) = on_the_wire(frame, bytes);
-            let Some(packet) = places.get_mut(used) else {
-                break;
             };
+            let (bytes, original) = on_the_wire(frame, bytes);
             (packet.time, packet.tap, packet.wire_bytes) = (frame.time, tap, original);
             packet.flags = PacketFlags::default();
             if frame.process != 0 {
@@ -585,6 +486,3 @@ impl Decoder {
         self.taps.add_counts(&other.taps);
     }
 }
-
-#[cfg(test)]
-mod tests;

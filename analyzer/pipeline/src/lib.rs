@@ -59,6 +59,7 @@ pub mod packet_files;
 mod processes;
 mod records;
 mod request;
+mod routes;
 mod run;
 mod samples;
 pub mod span;

@@ -1,5 +1,5 @@
 //! Link addresses between which hosts talk, learned from frames. Only taps with pause frames need them,
-//! because a MAC address alone identifies a pause's sender. Every shard of a run sees every frame and
+//! because a MAC address alone identifies a pause's sender. Every shard of a run sees every frame of such taps and
 //! learns the same.
 
 use std::collections::HashSet;

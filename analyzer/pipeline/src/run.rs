@@ -2,8 +2,8 @@
 //! sinks, on one thread or on several.
 //!
 //! With several threads, one reads, and each of the others handles one shard of the host pairs. The
-//! caller's thread puts their results in the order of time. Every shard sees every frame, so all of them
-//! number taps alike and know the watermark.
+//! caller's thread puts their results in the order of time. The thread that reads says whose each frame is ([`RouteFinder`]). Every shard learns
+//! of every stretch of frames, so all of them number taps alike and know the watermark.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,15 +18,14 @@ use roce_model::{Filter, PacketBatch, Period, Sink, SinkError, Time, Totals};
 use roce_verdict::{Settings, Verdicts};
 use roce_wire::AssignedNumbers;
 
-use crate::decode::{Decoder, Shard};
+use crate::decode::Decoder;
 use crate::feed::{Feed, MergedInputs, Next, Work};
 use crate::processes::Processes;
+use crate::routes::{FRAME_BATCH, PickedFrames, RouteFinder, Routes, Shard};
 use crate::taps::{Apart, Taps};
 
 /// Closed flows whose rows, of 1.5 KB each, are emitted together: they stay in the second cache level.
 const CLOSE_BATCH: usize = 256;
-/// Frames decoded and analysed together: their packets stay in the first cache levels.
-const FRAME_BATCH: usize = 256;
 /// Frames at which a batch for the threads ends: it has the whole run of frames in which that number is reached.
 const BATCH_FRAMES: usize = 4096;
 /// Bytes at which a batch ends, although it has room for more frames.
@@ -218,7 +217,7 @@ fn single<F: Feed>(
     let mut worker = plan.worker(Shard::ALL);
     worker.analysis.share_room(collector.spare());
     while let Next::Work(work) = feed.next() {
-        worker.take(&work, |output| collector.push(0, output))?;
+        worker.take(&work, &mut PickedFrames::All, |output| collector.push(0, output))?;
         if worker.analysis.has_output() {
             collector.push(0, worker.analysis.take_output())?;
         }
@@ -268,7 +267,8 @@ fn threaded<F: Feed>(
         drop(results);
         let (stop, snapshot_wanted) = (&stop, &snapshot_wanted);
         let thread = std::thread::Builder::new();
-        let read = move || read(feed, to_shards, stop, snapshot_wanted, progress);
+        let finder = RouteFinder::new(shards, plan.range.clone());
+        let read = move || read(feed, (finder, to_shards), (stop, snapshot_wanted), progress);
         let reader = thread
             .spawn_scoped(scope, read)
             .map_err(|error| no_thread(&error))?;
@@ -337,20 +337,15 @@ fn join(
     Ok(whole.ok_or("no thread was started")?)
 }
 
-/// The reading thread: every shard gets every frame.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shards end when their senders are gone"
-)]
+/// The reading thread: every shard gets every frame, and the routes of all.
 fn read<F: Feed>(
     mut feed: F,
-    to_shards: Vec<Sender<Arc<FrameBatch>>>,
-    stop: &AtomicBool,
-    snapshot_wanted: &AtomicBool,
+    (finder, to_shards): (RouteFinder, Vec<Sender<Arc<FrameBatch>>>),
+    (stop, snapshot_wanted): (&AtomicBool, &AtomicBool),
     mut progress: impl FnMut(&F),
 ) -> F {
     let mut emitted: VecDeque<Arc<FrameBatch>> = VecDeque::new();
-    let mut batch = Vec::new();
+    let (mut batch, mut routes) = (Vec::new(), Routes::default());
     let (mut frames, mut bytes) = (0, 0);
     loop {
         let next = feed.next();
@@ -362,6 +357,7 @@ fn read<F: Feed>(
         if let Next::Work(work) = next {
             frames += work.run.range.len();
             bytes += held_bytes(&work.run);
+            finder.route(&work, &mut routes);
             batch.push(work);
         }
         let full = frames >= BATCH_FRAMES || bytes >= BATCH_BYTES || batch.len() >= BATCH_RUNS;
@@ -369,6 +365,7 @@ fn read<F: Feed>(
         if full || snapshot || now.is_some() || !goes_on && !batch.is_empty() {
             let all = Arc::new(FrameBatch {
                 works: std::mem::take(&mut batch),
+                routes: std::mem::take(&mut routes),
                 now,
                 snapshot,
             });
@@ -411,6 +408,7 @@ fn held_bytes(run: &FrameRun) -> usize {
 /// One batch of work for the shards.
 struct FrameBatch {
     works: Vec<Work>,
+    routes: Routes,
     /// Watermark behind the frames.
     now: Option<Time>,
     /// True if each shard makes a snapshot of its flows behind them.
@@ -425,8 +423,11 @@ fn work_on_shard(
     results: &Sender<(usize, Output)>,
 ) -> (Decoder, Conclusion) {
     for batch in work {
+        let mut picked = batch.routes.of(index);
         for work in &batch.works {
-            let sent = worker.take(work, |output| results.send((index, output)).map_err(drop));
+            let sent = worker.take(work, &mut picked, |output| {
+                results.send((index, output)).map_err(drop)
+            });
             if sent.is_err() {
                 break;
             }
@@ -462,7 +463,12 @@ struct ShardWorker {
 
 impl ShardWorker {
     /// Takes frames. Of many closed flows the rows are emitted meanwhile: the first batch of a file can have 100,000 frames.
-    fn take<E>(&mut self, work: &Work, mut emit: impl FnMut(Output) -> Result<(), E>) -> Result<(), E> {
+    fn take<E>(
+        &mut self,
+        work: &Work,
+        picked: &mut PickedFrames<'_>,
+        mut emit: impl FnMut(Output) -> Result<(), E>,
+    ) -> Result<(), E> {
         for input in &work.ended {
             self.decoder.taps.ended(*input);
         }
@@ -473,7 +479,7 @@ impl ShardWorker {
         let mut from = all.start;
         loop {
             let to = (from + FRAME_BATCH).min(all.end);
-            self.decoder.decode(work, from..to, &mut self.batch);
+            self.decoder.decode(work, from..to, picked, &mut self.batch);
             // Where inputs alternate, runs are short: their packets are analysed together all the same.
             if self.batch.packets.len().max(self.batch.between.len()) >= self.together {
                 self.analyse();

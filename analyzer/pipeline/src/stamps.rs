@@ -3,7 +3,7 @@
 use roce_model::Time;
 
 /// Resolution of the stamps of consecutive frames.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Stamps {
     frames: u64,
     /// Frames with the stamp of the two before them: a frame that was recorded twice makes two of one stamp, not three.

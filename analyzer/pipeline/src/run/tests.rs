@@ -56,7 +56,9 @@ fn buffers_without_frames_wait_within_the_bound() {
     let most = std::thread::scope(|scope| {
         scope.spawn(move || work.iter().for_each(drop));
         let never = AtomicBool::new(false);
-        read(feed, vec![sender], &never, &AtomicBool::new(false), |_| ()).most
+        let finder = RouteFinder::new(1, 0..u64::MAX);
+        let signals = (&never, &AtomicBool::new(false));
+        read(feed, (finder, vec![sender]), signals, |_| ()).most
     });
     // 4 batches wait, one is worked on, one waits to be sent and one is filled; each has 4 buffers of 256 KiB.
     assert!(most <= (MAX_WAITING + 3) * (BATCH_BYTES / BUFFER), "{most}");
