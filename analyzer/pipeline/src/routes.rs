@@ -71,31 +71,43 @@ fn ipv4_hash(address: [u8; 4]) -> u64 {
     0xffff_0000_0000 | u64::from(u32::from_be_bytes(address))
 }
 
+/// More fragments, and the fragment offset (RFC 791).
+const FRAGMENT: u16 = 0x3fff;
+const ROCE_V2: [u8; 2] = 4791_u16.to_be_bytes();
+const UDP: u8 = 17;
+
 /// Hashes of the hosts of a plain RoCEv2 frame, as far as they show without decoding it: over Ethernet with at most one tag, and IPv4 without
 /// options or fragments, or IPv6 without extension headers.
 #[inline]
 fn hosts_of(link: LinkType, frame: &[u8]) -> Option<[u64; 2]> {
-    /// More fragments, and the fragment offset (RFC 791).
-    const FRAGMENT: u16 = 0x3fff;
-    const ROCE_V2: [u8; 2] = 4791_u16.to_be_bytes();
-    const UDP: u8 = 17;
     if link != LinkType::ETHERNET {
         return None;
     }
+    match frame.first_chunk::<38>() {
+        Some(head) if head[12..14] == [0x08, 0x00] => hosts_of_ipv4(head[14..].first_chunk()?),
+        _ => hosts_of_others(frame),
+    }
+}
+
+#[inline]
+fn hosts_of_ipv4(head: &[u8; 24]) -> Option<[u64; 2]> {
+    let is_plain = head[0] == 0x45
+        && u16::from_be_bytes([head[6], head[7]]) & FRAGMENT == 0
+        && head[9] == UDP
+        && head[22..24] == ROCE_V2;
+    let address = |at: usize| ipv4_hash([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    is_plain.then(|| [address(12), address(16)])
+}
+
+/// As [`hosts_of`], with a tag or over IPv6.
+#[inline(never)]
+fn hosts_of_others(frame: &[u8]) -> Option<[u64; 2]> {
     let is_tagged = frame.get(12..14)? == [0x81, 0x00];
     let (ether_type, packet) = frame
         .get(if is_tagged { 16 } else { 12 }..)?
         .split_first_chunk::<2>()?;
     match ether_type {
-        [0x08, 0x00] => {
-            let head = packet.first_chunk::<24>()?;
-            let is_plain = head[0] == 0x45
-                && u16::from_be_bytes([head[6], head[7]]) & FRAGMENT == 0
-                && head[9] == UDP
-                && head[22..24] == ROCE_V2;
-            let address = |at: usize| ipv4_hash([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-            is_plain.then(|| [address(12), address(16)])
-        }
+        [0x08, 0x00] => hosts_of_ipv4(packet.first_chunk()?),
         [0x86, 0xdd] => {
             let head = packet.first_chunk::<44>()?;
             let is_plain = head[0] >> 4 == 6 && head[6] == UDP && head[42..44] == ROCE_V2;
@@ -146,32 +158,30 @@ impl Stretch {
         ];
         let end = next.into_iter().flatten().min();
         let most = end.map_or(all.len(), |end| (end as usize - among.start).min(all.len()));
-        let mut stretch = Self {
-            frames: among.start..among.start,
-            taken: 0,
-            cut: 0,
-            span: None,
-            stamps: Stamps::default(),
-        };
+        let same = all[..most].iter();
+        let count = same
+            .take_while(|frame| frame.interface == first.interface)
+            .count();
+        let (mut taken, mut cut, mut stamps) = (0, 0, Stamps::default());
         let mut span = Period {
             first: Time(u64::MAX),
             last: Time(0),
         };
-        for frame in &all[..most] {
-            if frame.interface != first.interface {
-                break;
-            }
-            stretch.frames.end += 1;
+        for frame in &all[..count] {
             if time.contains(&frame.time.0) {
-                stretch.stamps.frame(frame.time);
-                stretch.taken += 1;
-                stretch.cut += u64::from(frame.captured < frame.original);
-                span.first = span.first.min(frame.time);
-                span.last = span.last.max(frame.time);
+                stamps.frame(frame.time);
+                taken += 1;
+                cut += u64::from(frame.captured < frame.original);
+                span.include(frame.time);
             }
         }
-        stretch.span = (stretch.taken > 0).then_some(span);
-        Some(stretch)
+        Some(Self {
+            frames: among.start..among.start + count,
+            taken,
+            cut,
+            span: (taken > 0).then_some(span),
+            stamps,
+        })
     }
 }
 
@@ -262,9 +272,7 @@ impl RouteFinder {
             }
             match hosts_of(link, work.run.batch.bytes(frame)) {
                 Some(hosts) => {
-                    if let Some(picks) = routes.picks.get_mut(shard_of(hosts, self.shards) as usize) {
-                        picks.push(Pick::new(number, false));
-                    }
+                    routes.picks[shard_of(hosts, self.shards) as usize].push(Pick::new(number, false));
                 }
                 None => {
                     for picks in &mut routes.picks {

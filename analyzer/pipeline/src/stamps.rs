@@ -3,17 +3,31 @@
 use roce_model::Time;
 
 /// Resolution of the stamps of consecutive frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stamps {
     frames: u64,
     /// Frames with the stamp of the two before them: a frame that was recorded twice makes two of one stamp, not three.
     alike: u64,
-    /// The least time between two that differ.
-    step: Option<u64>,
-    last: [Option<Time>; 2],
+    /// The least time between two that differ; [`Stamps::NONE`]: no two do.
+    step: u64,
+    /// The last two stamps; [`Stamps::NONE`], which no frame of a run has, where there are none.
+    last: [u64; 2],
+}
+
+impl Default for Stamps {
+    fn default() -> Self {
+        Self {
+            frames: 0,
+            alike: 0,
+            step: Self::NONE,
+            last: [Self::NONE; 2],
+        }
+    }
 }
 
 impl Stamps {
+    const NONE: u64 = u64::MAX;
+
     /// Minimum number of frames like the two before them that show coarse stamps, or stamps in batches.
     const MIN_FRAMES: u64 = 16;
     /// One of this number of all frames has to be like the two before it: then stamps are coarse, or frames
@@ -25,28 +39,28 @@ impl Stamps {
     pub(crate) fn frame(&mut self, time: Time) {
         self.frames += 1;
         let [before, last] = self.last;
-        if last == Some(time) {
+        if last == time.0 {
             self.alike += u64::from(before == last);
-        } else if let Some(last) = last {
-            let step = time.0.abs_diff(last.0);
-            self.step = Some(self.step.map_or(step, |least| least.min(step)));
+        } else if last != Self::NONE {
+            self.step = self.step.min(time.0.abs_diff(last));
         }
-        self.last = [last, Some(time)];
+        self.last = [last, time.0];
     }
 
     pub(crate) fn add(&mut self, other: Self) {
         self.frames += other.frames;
         self.alike += other.alike;
-        self.step = match (self.step, other.step) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        };
+        self.step = self.step.min(other.step);
     }
 
     /// The resolution that they show, in ns; 0: no coarse one.
     pub(crate) fn shown(self) -> u64 {
         let coarse = self.alike >= Self::MIN_FRAMES && self.alike.saturating_mul(Self::SHARE) >= self.frames;
-        self.step.filter(|_| coarse).unwrap_or_default()
+        if coarse && self.step != Self::NONE {
+            self.step
+        } else {
+            0
+        }
     }
 }
 
