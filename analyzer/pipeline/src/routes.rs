@@ -285,6 +285,14 @@ impl RouteFinder {
 }
 
 impl Routes {
+    /// None, with the room of these: fresh memory costs more than filling it.
+    pub(crate) fn cleared(mut self) -> Self {
+        self.stretches.clear();
+        self.picks.iter_mut().for_each(Vec::clear);
+        self.count = 0;
+        self
+    }
+
     /// The frames for a shard.
     pub(crate) fn of(&self, shard: usize) -> PickedFrames<'_> {
         match self.picks.get(shard) {

@@ -345,7 +345,7 @@ fn read<F: Feed>(
     mut progress: impl FnMut(&F),
 ) -> F {
     let mut emitted: VecDeque<Arc<FrameBatch>> = VecDeque::new();
-    let (mut batch, mut routes) = (Vec::new(), Routes::default());
+    let (mut batch, mut routes, mut spare) = (Vec::new(), Routes::default(), Vec::new());
     let (mut frames, mut bytes) = (0, 0);
     loop {
         let next = feed.next();
@@ -365,7 +365,7 @@ fn read<F: Feed>(
         if full || snapshot || now.is_some() || !goes_on && !batch.is_empty() {
             let all = Arc::new(FrameBatch {
                 works: std::mem::take(&mut batch),
-                routes: std::mem::take(&mut routes),
+                routes: std::mem::replace(&mut routes, spare.pop().unwrap_or_default()),
                 now,
                 snapshot,
             });
@@ -381,12 +381,11 @@ fn read<F: Feed>(
             return feed;
         }
         while emitted.front().is_some_and(|work| Arc::strong_count(work) == 1) {
-            for work in emitted
-                .pop_front()
-                .and_then(Arc::into_inner)
-                .into_iter()
-                .flat_map(|batch| batch.works)
-            {
+            let Some(batch) = emitted.pop_front().and_then(Arc::into_inner) else {
+                continue;
+            };
+            spare.push(batch.routes.cleared());
+            for work in batch.works {
                 feed.recycle(work);
             }
         }
