@@ -205,8 +205,11 @@ fn weight(grid: &Grid, rests: &[i64]) -> Option<f64> {
 pub(crate) fn cut(job: &mut Job) -> bool {
     set_bases(job);
     let rests = rests(job).unwrap_or_default();
+    // One cut alone repeats nothing: a message that is left out looks like a rest.
+    let cuts = |grid: &Grid| (1..rests.len()).filter(|&place| grid.contains(place)).count();
     let best = candidates(&rests)
         .into_iter()
+        .filter(|grid| cuts(grid) > 1)
         .filter_map(|grid| weight(&grid, &rests).map(|weight| (weight, grid)))
         .max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)))
         .map(|(_, grid)| grid);

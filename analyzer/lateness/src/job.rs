@@ -121,6 +121,11 @@ impl Job {
         self.starts.len()
     }
 
+    /// True if each rank has a tap beside it. Else nothing shows when data came to some, and what they did with it.
+    pub(crate) fn is_captured(&self) -> bool {
+        self.tapped.iter().all(|&tapped| tapped)
+    }
+
     /// True if so many messages of the collective are left out that nothing is said about it.
     pub(crate) fn is_unclear(&self, collective: u32) -> bool {
         self.left_out

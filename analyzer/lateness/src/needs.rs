@@ -23,6 +23,12 @@ pub(crate) const MARKS: u32 = 6;
 /// Messages of a connection that are on the way at once, at most (NCCL's `NCCL_STEPS`, `src/include/device.h`).
 const MAX_ON_THE_WAY: usize = 8;
 
+/// A later arrival is what a message waited for, if it explains all but this part of its time after everything else.
+const UNEXPLAINED_DIVISOR: i64 = 4;
+
+/// A shorter time after everything else is a rank's own, in nanoseconds.
+const MIN_UNEXPLAINED: i64 = 10_000;
+
 /// Needs of an event while they are collected.
 #[derive(Default)]
 struct NeedList {
@@ -270,6 +276,62 @@ impl<'a> Builder<'a> {
         all.rev().find(came).unwrap_or(number)
     }
 
+    /// A rank ends a round of chunks before it begins the next one: it has received some messages more by then than it needs elsewhere. Where a
+    /// message leaves long after all else that it needs, and soon after one of these came, it waited for that.
+    fn want_later_input(&self, wanted: &mut NeedList, link: &Link, message: &Message) {
+        let inputs = link.inputs.iter();
+        let inputs = inputs.filter(|&&(_, shift)| u64::from(message.place) >= shift);
+        let later = inputs.flat_map(|&(from, shift)| {
+            let number = message.number - link.base + self.job.links[from].base - shift;
+            (number + 1..=number + shift).map(move |number| (from, number))
+        });
+        let left = (message.first_out, message.collective);
+        self.want_arrival(wanted, left, (later, LagKind::OnInput));
+    }
+
+    /// The latest of these arrivals is a need of what left at a time, if it explains what else does not.
+    fn want_arrival(
+        &self,
+        wanted: &mut NeedList,
+        (left, collective): (i64, u32),
+        (arrivals, kind): (impl Iterator<Item = (usize, u64)>, LagKind),
+    ) {
+        let times = wanted.needs.iter();
+        let times = times.map(|&(needed, _)| self.graph.events[needed as usize].time);
+        let Some(last) = times.filter(|&time| time != UNKNOWN && time <= left).max() else {
+            return;
+        };
+        let unexplained = left - last;
+        if unexplained < MIN_UNEXPLAINED || !self.job.is_captured() {
+            return;
+        }
+        let soon = left - unexplained / UNEXPLAINED_DIVISOR..=left;
+        let came = arrivals.filter_map(|(link, number)| {
+            let place = self.job.links[link].message(number)?;
+            let came = &self.job.links[link].messages[place];
+            let is_need = came.collective == collective && soon.contains(&came.last_in);
+            is_need.then_some((came.last_in, link, place))
+        });
+        if let Some((_, link, place)) = came.max() {
+            wanted.needs.push((self.id(link, place, LAST_IN), kind));
+        }
+    }
+
+    /// A buffer is used together with those of other connections that the same message is made of, and the credit may leave before that message.
+    fn want_other_input(&self, wanted: &mut NeedList, place_of_link: usize, message: &Message) {
+        let link = &self.job.links[place_of_link];
+        let used = message.number - link.depth - link.base;
+        let others = self.consumers[place_of_link].iter().flat_map(|&(to, shift)| {
+            let inputs = self.job.links[to].inputs.iter();
+            inputs.filter_map(move |&(from, other)| {
+                let number = (used + shift).checked_sub(other)?;
+                (from != place_of_link).then(|| (from, number + self.job.links[from].base))
+            })
+        });
+        let left = (message.credit_out, message.collective);
+        self.want_arrival(wanted, left, (others, LagKind::PostUsed));
+    }
+
     fn need_for_credit(&mut self, place_of_link: usize, place: usize) {
         let link = &self.job.links[place_of_link];
         let message = link.messages[place];
@@ -298,6 +360,7 @@ impl<'a> Builder<'a> {
                     self.want_use(&mut wanted, (to, number, message));
                 }
             }
+            self.want_other_input(&mut wanted, place_of_link, &message);
         }
         if wanted.is_blind {
             let post = RankEvent::Post.id(self.ranks, message.collective as usize, receiver);
@@ -415,6 +478,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.want_place(&mut wanted, (place_of_link, message.number), LagKind::OnAnswer);
+        self.want_later_input(&mut wanted, link, &message);
         let (sender, uncertainty) = (link.sender, link.uncertainty);
         if wanted.is_blind {
             let start = RankEvent::Start.id(self.ranks, message.collective as usize, sender);

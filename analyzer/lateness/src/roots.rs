@@ -273,8 +273,30 @@ impl<'a> RootSearch<'a> {
         others.is_empty() || own >= crate::middle::median(&mut others) * MIN_OUTLIER
     }
 
-    /// A rank that is late in all it does has the name of the part that costs most of it. Of a job that is not seen as a whole, the part is all that
-    /// is said.
+    /// Median time by which a rank began those collectives late that the suspect makes longer.
+    fn usual_late_start(&self, suspect: &Suspect, rank: usize) -> i64 {
+        let expected = self.usual.without(self.graph, &suspect.owners);
+        let costly = |event: &Event| {
+            let cost = suspect.costs.get(event.collective as usize);
+            cost.is_some_and(|&cost| cost >= MIN_COST)
+        };
+        let own = |owner: &u32| self.graph.owners[*owner as usize] == Owner::Start(rank);
+        let starts = suspect.owners.iter().filter(|owner| own(owner));
+        let mut late: Vec<i64> = starts
+            .filter_map(|owner| self.starts.get(owner))
+            .flatten()
+            .filter(|(event, need)| need.kind == LagKind::Compute && costly(event))
+            .map(|(event, need)| need.lag - expected.lag(event, *need))
+            .collect();
+        if late.is_empty() {
+            0
+        } else {
+            crate::middle::median(&mut late)
+        }
+    }
+
+    /// A rank that is late in all it does has the name of the part that costs most of it. Where each part hides behind the others, it is its start
+    /// if that is late by most of the price. Of a job that is not seen as a whole, the part is all that is said.
     fn named_by_part(&self, found: &Suspect, suspects: &[Suspect]) -> Suspect {
         let SuspectPlace::Rank(rank) = found.place else {
             return found.clone();
@@ -287,13 +309,30 @@ impl<'a> RootSearch<'a> {
         };
         let parts = suspects.iter().filter(is_part);
         match parts.max_by_key(|part| part.cost) {
-            Some(part) if part.cost * 2 < found.cost => found.clone(),
-            None => found.clone(),
-            Some(part) if self.view.is_whole => Suspect {
+            Some(part) if part.cost * 2 >= found.cost && !self.view.is_whole => part.clone(),
+            Some(part) if part.cost * 2 >= found.cost => Suspect {
                 place: part.place,
                 ..found.clone()
             },
-            Some(part) => part.clone(),
+            _ => {
+                let mut costs: Vec<i64> = found
+                    .costs
+                    .iter()
+                    .copied()
+                    .filter(|&cost| cost >= MIN_COST)
+                    .collect();
+                let is_start = self.view.is_whole
+                    && !costs.is_empty()
+                    && self.usual_late_start(found, rank) * 2 >= crate::middle::median(&mut costs);
+                Suspect {
+                    place: if is_start {
+                        SuspectPlace::Start(rank)
+                    } else {
+                        found.place
+                    },
+                    ..found.clone()
+                }
+            }
         }
     }
 

@@ -10,13 +10,17 @@ const MIN_READY_DIVISOR: i64 = 16;
 /// A shorter time after a need says nothing about when a rank was ready, in nanoseconds.
 const MIN_READY: i64 = 10_000;
 
+/// Buffers that a receiver has, at least (NCCL, `src/enqueue.cc`: 4 or 8). Where fewer credits were unused at once, nothing shows which of them
+/// give back a buffer.
+const MIN_DEPTH: u64 = 4;
+
 /// A rank computes for less than is usual by this part at most.
 const MAX_SHORTER_DIVISOR: i64 = 4;
 
 /// One rank in one collective. Times are [`UNKNOWN`] if it takes no part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RankTime {
-    /// When it was ready to send.
+    /// When it was ready: it sent, or gave back a buffer.
     pub(crate) start: i64,
     /// When its host posted the first receive.
     pub(crate) post: i64,
@@ -76,6 +80,13 @@ fn needed(job: &Job, link: &Link, message: &Message) -> i64 {
         .fold(message.credit_in, i64::max)
 }
 
+/// The message whose buffer a credit gives back: the rank's GPU has used it, so it has started.
+fn used<'a>(link: &'a Link, message: &Message) -> Option<&'a Message> {
+    let is_freed = link.depth >= MIN_DEPTH && u64::from(message.place) >= link.depth;
+    let place = is_freed.then(|| link.message(message.number - link.depth))??;
+    link.messages.get(place)
+}
+
 impl RankTimes {
     pub(crate) fn new(job: &Job) -> Self {
         let mut ranks = vec![vec![RankTime::default(); job.ranks.len()]; job.collectives()];
@@ -94,6 +105,12 @@ impl RankTimes {
                 let receiver = &mut ranks[collective][link.receiver];
                 receiver.end = receiver.end.max(message.last_in);
                 earliest(&mut receiver.post, message.credit_out);
+                if job.is_captured()
+                    && let Some(used) = used(link, message)
+                    && earliest(&mut receiver.start, message.credit_out)
+                {
+                    receiver.needed = used.last_in;
+                }
             }
             for (collective, &next) in job.starts.iter().skip(1).enumerate() {
                 if link.message(link.base + next - 1).is_none() {

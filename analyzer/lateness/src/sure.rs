@@ -19,16 +19,26 @@ const SURE_CLOCKS: (i64, i64) = (10, 2);
 /// A rank posts in time if its receives are posted before the start by this part of what is usual for the others.
 const IN_TIME_DIVISOR: i64 = 2;
 
+/// When the first receive of a collective was posted on the last one of a rank's connections: of ranks that share a host, one may be late.
+fn last_post(job: &Job, collective: usize, rank: usize) -> Option<i64> {
+    let links = job.links.iter().filter(|link| link.receiver == rank);
+    let posts = links.filter_map(|link| {
+        let first = job.starts.get(collective)? + link.base;
+        let message = link.messages.get(link.message(first)?)?;
+        Some(message.credit_out)
+    });
+    posts.max()
+}
+
 /// Nanoseconds from the post of the first receive to the start of a rank, in the middle of these collectives. Receives of the
 /// first collective may have been posted at any time before.
-fn lead(graph: &Graph, collectives: &[usize], rank: usize) -> Option<i64> {
+fn lead(job: &Job, graph: &Graph, collectives: &[usize], rank: usize) -> Option<i64> {
     let mut leads: Vec<i64> = collectives
         .iter()
         .filter(|&&collective| collective > 0)
         .filter_map(|&collective| {
             let start = graph.rank_event(RankEvent::Start, collective, rank)?;
-            let post = graph.rank_event(RankEvent::Post, collective, rank)?;
-            Some(graph.time(start) - graph.time(post))
+            Some(graph.time(start) - last_post(job, collective, rank)?)
         })
         .collect();
     (!leads.is_empty()).then(|| median(&mut leads))
@@ -38,9 +48,9 @@ fn lead(graph: &Graph, collectives: &[usize], rank: usize) -> Option<i64> {
 fn late_start(job: &Job, graph: &Graph, rank: usize, (affected, typical): (&[usize], i64)) -> LateStart {
     let mut others: Vec<i64> = (0..job.ranks.len())
         .filter(|&other| other != rank)
-        .filter_map(|other| lead(graph, affected, other))
+        .filter_map(|other| lead(job, graph, affected, other))
         .collect();
-    let Some(own) = lead(graph, affected, rank) else {
+    let Some(own) = lead(job, graph, affected, rank) else {
         return LateStart::Unclear;
     };
     let usual = if others.is_empty() { 0 } else { median(&mut others) };

@@ -50,12 +50,15 @@ enum Fault {
 struct RingJob {
     ranks: usize,
     collectives: usize,
+    /// Times that each collective goes around the ring. A rank has received all of a round before it begins the next one.
+    rounds: usize,
     fault: Fault,
 }
 
 const RING: RingJob = RingJob {
     ranks: 4,
     collectives: 8,
+    rounds: 1,
     fault: Fault::Nothing,
 };
 
@@ -76,6 +79,10 @@ impl RingJob {
     }
 
     fn messages(&self) -> usize {
+        self.rounds * self.round()
+    }
+
+    fn round(&self) -> usize {
         2 * (self.ranks - 1) * SLICES
     }
 
@@ -160,7 +167,12 @@ impl RingJob {
                 });
                 let credit_out = last_post.max(used) + POST + slow;
                 let credit_in = credit_out + WAY;
-                let input = match message.checked_sub(SLICES) {
+                let needed = match message % self.round() {
+                    // The last one of the round before.
+                    place if place < SLICES => message.checked_sub(place + 1),
+                    _ => Some(message - SLICES),
+                };
+                let input = match needed {
                     None => start[rank],
                     Some(input) => times[before][input].last_in.max(start[rank]) + MAKE,
                 };
@@ -433,6 +445,18 @@ fn a_timeout_is_the_ways() {
         assert_eq!(root.kind, LateKind::Way(hosts[0], hosts[1]), "{root:?}");
         assert_eq!((root.collectives, root.retransmitted_messages), (1, 1));
     }
+}
+
+#[test]
+fn a_round_that_waits_for_the_last_message_of_the_one_before_is_not_its_rank_s() {
+    // Message 11 of rank 1 ends the first round, and rank 2 begins the second one with message 12. Elsewhere message k passes on k - 2.
+    let ring = RingJob {
+        rounds: 2,
+        ..RingJob::with(Fault::Lost(4, 1, 11))
+    };
+    let root = only_root(ring, &ring.judged(&SKEWS[0], None), 2);
+    let hosts = [2, 3].map(|last| Address::v4([10, 0, 0, last]));
+    assert_eq!(root.kind, LateKind::Way(hosts[0], hosts[1]), "{root:?}");
 }
 
 #[test]
