@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use roce_model::{FlowId, RemoteWrite, TapId, Time, WriteTarget};
 use roce_wire::{Address, ExtendedHeaders, Opcode};
 
+use crate::division::OfferedCredit;
 use crate::key::FlowSlot;
 use data::{DataFlow, DataPiece};
 use message::{TapMessage, TapTimes};
@@ -75,6 +76,19 @@ struct WriteFlow {
     data: Option<Box<DataFlow>>,
 }
 
+/// What a WRITE is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WriteKind {
+    /// Its flow carries neither credits nor data of some, so that its next WRITEs matter only once there are rings.
+    Plain,
+    /// It may be of a flow with credits or their data.
+    Unknown,
+    /// It is of a flow that carries credits.
+    Credit,
+    /// It begins data that came for a credit.
+    Data(OfferedCredit),
+}
+
 /// Rings from one host to another at a tap.
 #[derive(Clone, Default, Debug)]
 struct HostRings {
@@ -98,29 +112,40 @@ pub(crate) struct Credits {
 }
 
 impl Credits {
-    /// A WRITE of a flow. `place` says which flow, when it is new. Says whether the flow carries neither credits nor data of some, so that
-    /// its next WRITEs matter only once there are rings.
+    /// A WRITE of a flow. `place` says which flow, when it is new.
     #[inline]
     pub(crate) fn write(
         &mut self,
         handle: &mut WriteHandle,
         place: impl FnOnce() -> FlowPlace,
         packet: &WritePacket<'_>,
-    ) -> bool {
+    ) -> WriteKind {
         if *handle == WriteHandle::default() {
             *handle = self.enter(place());
         }
-        let Some(at) = handle.index() else { return true };
-        let Some(flow) = self.flows.get_mut(at) else {
-            return true;
+        let Some(flow) = handle.index().and_then(|at| self.flows.get_mut(at)) else {
+            return WriteKind::Plain;
         };
         flow.early += u64::from(packet.since_last);
         let has_credits = !self.hosts[flow.data_for as usize].rings.is_empty();
+        let at = handle.index().unwrap_or_default();
         if flow.may_be_lane || has_credits {
             self.observe(at, has_credits, packet);
         }
         let flow = &self.flows[at];
-        !flow.may_be_lane && flow.data.is_none()
+        match &flow.data {
+            None if !flow.may_be_lane => WriteKind::Plain,
+            _ if self.is_lane(at) => WriteKind::Credit,
+            Some(data) => self.begun(data, packet),
+            None => WriteKind::Unknown,
+        }
+    }
+
+    /// What the packet is, if it begins a message.
+    fn begun(&self, data: &DataFlow, packet: &WritePacket<'_>) -> WriteKind {
+        let piece = data.begun_by(packet.psn());
+        let offered = piece.and_then(|(ring, number)| self.ring(ring)?.offered(number));
+        offered.map_or(WriteKind::Unknown, WriteKind::Data)
     }
 
     /// A WRITE of a flow that may carry credits, or data for credits.

@@ -63,6 +63,23 @@ pub(crate) struct RequestAfterSilence {
     pub(crate) in_turns: bool,
 }
 
+/// A silence before a new message in which nothing was outstanding, and the state that it was given.
+#[derive(Clone, Copy, Debug)]
+struct QuietSilence {
+    since: Time,
+    until: Time,
+    state: TimeState,
+}
+
+/// The credit by which a receiver offered the buffer of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OfferedCredit {
+    /// When it came.
+    pub(crate) time: Time,
+    /// Hardly any later one has come: there was none left.
+    pub(crate) is_newest: bool,
+}
+
 /// The division of one flow's time: of constant size, and without memory of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {
@@ -77,6 +94,7 @@ pub(crate) struct Division {
     paused: u64,
     answers: OutstandingAnswers,
     rate: SendingRate,
+    quiet: Option<QuietSilence>,
 }
 
 impl Division {
@@ -90,6 +108,7 @@ impl Division {
             paused,
             answers: OutstandingAnswers::default(),
             rate: SendingRate::default(),
+            quiet: None,
         }
     }
 
@@ -140,6 +159,30 @@ impl Division {
         }
         self.is_recovering = matches!(request.kind, RequestKind::BeginsRun | RequestKind::GoesOn);
         self.answers.next_request();
+    }
+
+    /// The message that begins at `time` came for a credit. Without one the sender waited for the receiver if it sent once it had it, and
+    /// with one for its program.
+    pub(crate) fn credited(&mut self, time: Time, credit: OfferedCredit) {
+        let Some(quiet) = self.quiet.take().filter(|quiet| quiet.until == time) else {
+            return;
+        };
+        let offered = credit.time.max(quiet.since).min(time);
+        let (without, with) = (offered.since(quiet.since).0, time.since(offered).0);
+        if credit.is_newest && with <= without {
+            self.spent.shift(quiet.state, TimeState::Receiver, without);
+        } else {
+            self.spent.shift(quiet.state, TimeState::Sender, without);
+        }
+        self.spent.shift(quiet.state, TimeState::Sender, with);
+    }
+
+    /// The message that begins at `time` is a credit: its program gives it once a buffer is free.
+    pub(crate) fn credits(&mut self, time: Time) {
+        if let Some(quiet) = self.quiet.take().filter(|quiet| quiet.until == time) {
+            let silence = quiet.until.since(quiet.since).0;
+            self.spent.shift(quiet.state, TimeState::Sender, silence);
+        }
     }
 
     /// A retransmission run had this cause; the sender had been silent for `silence` in ns before it.
@@ -247,12 +290,14 @@ impl Division {
         self.spend_some(TimeState::Paused, paused, time);
         let is_slowed = self.rate.slowed_from().is_some();
         if request.in_turns && !is_slowed {
+            self.note_quiet(request, TimeState::Sending);
             return self.spend(TimeState::Sending, time);
         }
         match request.outstanding {
             _ if request.in_message => self.within_message(is_slowed, request),
             OpenRequests::Nothing(since) => {
                 self.awaited(is_slowed, since.min(time));
+                self.note_quiet(request, TimeState::Idle);
                 self.spend(TimeState::Idle, time);
             }
             OpenRequests::Something => self.awaited(is_slowed, time),
@@ -268,6 +313,19 @@ impl Division {
                     time,
                 );
             }
+        }
+    }
+
+    /// The silence up to a request gets a state. Where nothing was outstanding, a credit may show who was awaited.
+    fn note_quiet(&mut self, request: &RequestAfterSilence, state: TimeState) {
+        if let OpenRequests::Nothing(since) = request.outstanding
+            && !request.in_message
+        {
+            self.quiet = Some(QuietSilence {
+                since: since.max(self.since),
+                until: request.time,
+                state,
+            });
         }
     }
 

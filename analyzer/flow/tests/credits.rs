@@ -96,6 +96,31 @@ const V2_30: Release = Release {
     ..V2_23
 };
 
+/// Address, key, length, count of one byte, what stands before the number, the number, and what stands behind it (amd-anp, `src/net_ib.cc`; RCCL,
+/// `net_ib_cast`).
+fn packed(buffer: u64, before: &[u8], number: u64, length: usize) -> Vec<u8> {
+    let mut bytes = buffer.to_le_bytes().to_vec();
+    bytes.extend(words(&[KEY, SIZE]));
+    bytes.push(1);
+    bytes.extend(before);
+    bytes.extend(low(number + 1).to_le_bytes());
+    bytes.resize(length, 0);
+    bytes
+}
+
+const ANP: Release = Release {
+    element: 24,
+    stride: 256,
+    slots: 256,
+    credit: |buffer, number| packed(buffer, &[5, 0], number, 24),
+};
+/// The place of the request, then the rank.
+const RCCL_INLINE: Release = Release {
+    element: 64,
+    stride: 512,
+    slots: 256,
+    credit: |buffer, number| packed(buffer, &[77, 0, 5, 0], number, 64),
+};
 /// Packets of a run, with what their headers say.
 #[derive(Default)]
 struct Traffic {
@@ -229,6 +254,8 @@ fn each_layout_is_known_across_the_end_of_the_ring() {
         (V2_23, "2.20 to 2.23", Some(5)),
         (V2_27, "2.24 to 2.28", Some(5)),
         (V2_30, "2.30", Some(5)),
+        (ANP, "amd-anp", Some(5)),
+        (RCCL_INLINE, "RCCL with inline credits", Some(5)),
     ];
     for (release, name, rank) in layouts {
         let mut traffic = Traffic::default();

@@ -96,6 +96,13 @@ impl TimeByState {
         *sum = sum.saturating_add(time);
     }
 
+    /// Moves `time` in ns from one state to another, as far as it is there.
+    pub fn shift(&mut self, from: TimeState, to: TimeState, time: u64) {
+        let time = time.min(self.of(from));
+        self.0[from as usize] -= time;
+        self.add(to, time);
+    }
+
     /// Adds the times of another flow.
     pub fn add_all(&mut self, other: &Self) {
         for (state, time) in other.iter() {

@@ -3,7 +3,7 @@
 use roce_model::{Packet, RemoteWrite};
 
 use crate::analysis::Analysis;
-use crate::credits::{FlowPlace, UnpairedAnswer, WritePacket};
+use crate::credits::{FlowPlace, UnpairedAnswer, WriteKind, WritePacket};
 use crate::key::FlowSlot;
 use crate::psn::request::Verdict;
 
@@ -53,10 +53,18 @@ impl Analysis {
             is_again,
             since_last: core::mem::take(&mut hot.writes.messages),
         };
-        hot.writes.are_plain = self
+        let kind = self
             .connections
             .credits
             .write(&mut cold.kinds.writes, place, &write);
+        hot.writes.are_plain = kind == WriteKind::Plain;
+        if let Some(division) = &mut cold.division {
+            match kind {
+                WriteKind::Data(credit) => division.credited(packet.time, credit),
+                WriteKind::Credit => division.credits(packet.time),
+                WriteKind::Plain | WriteKind::Unknown => {}
+            }
+        }
     }
 
     /// The flow whose packets an acknowledgement is for, as credits tell it. The other direction of the acknowledgement's flow is not

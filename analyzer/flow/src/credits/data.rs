@@ -121,6 +121,12 @@ impl DataFlow {
         Some((piece.ring, piece.number))
     }
 
+    /// The ring and the message of the latest piece, if this is its first packet.
+    pub(super) fn begun_by(&self, psn: Psn) -> Option<(u32, u64)> {
+        let piece = self.latest.filter(|piece| psn == piece.first)?;
+        Some((piece.ring, piece.number))
+    }
+
     /// True if a packet belongs to a piece that was acknowledged.
     pub(super) fn was_answered(&self, psn: Psn) -> bool {
         self.answered

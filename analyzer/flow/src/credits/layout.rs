@@ -1,5 +1,9 @@
-//! Layouts of a credit in NCCL's network transport, by release. Source: NCCL, `src/transport/net_ib.cc` (from 2.29
-//! `net_ib/common.h`), `struct ncclIbSendFifo` and `MAX_REQUESTS`; numbers are little-endian, the address comes first.
+//! Layouts of a credit in NCCL's network transport, by release, and in those that follow it. Numbers are little-endian, the address comes
+//! first. Sources: NCCL, `src/transport/net_ib.cc` (from 2.29 `net_ib/common.h`), `struct ncclIbSendFifo` and `MAX_REQUESTS`;
+//! amd-anp, `src/net_ib.cc`; RCCL, `net_ib_cast`, `struct ncclIbSendFifoCtsInline` and `IbCastPostFifo`.
+
+/// Field of an element: its first byte, and its length in bytes.
+type Field = (usize, usize);
 
 /// Fields of one element of a credit.
 #[derive(Clone, Copy, Debug)]
@@ -12,21 +16,23 @@ pub(super) struct Layout {
     pub(super) stride: u32,
     /// Slots of the ring.
     pub(super) slots: u32,
-    /// Where the number of elements is, or a word that is 1.
-    count_at: usize,
-    /// Where the rank of the sender is.
-    tag_at: Option<usize>,
-    /// Where the number of the credit is, which begins with 1.
-    number_at: Option<usize>,
+    /// The length of a buffer. Of its eight bytes in late layouts the upper four are 0.
+    size_at: usize,
+    /// The number of elements, or a word that is 1.
+    count: Field,
+    /// The rank of the sender.
+    tag: Option<Field>,
+    /// The number of the credit, which begins with 1. A short one begins again with 0.
+    number: Option<Field>,
     /// Where keys are, and how many: one for each device.
     keys: (usize, usize),
 }
 
-/// The length of a buffer, which all layouts have in the same place. Of its eight bytes in late layouts the upper four are 0.
-const SIZE_AT: usize = 8;
+/// A set of layouts, a bit for each.
+pub(super) type LayoutSet = u16;
 
 /// All layouts, with the releases of each.
-pub(super) const LAYOUTS: [Layout; 7] = [
+pub(super) const LAYOUTS: [Layout; 9] = [
     Layout::old("2.3 to 2.7", 24, 128),
     Layout::old("2.8 to 2.11", 32, 8),
     Layout::of_32("2.12 to 2.18", 64),
@@ -34,6 +40,8 @@ pub(super) const LAYOUTS: [Layout; 7] = [
     Layout::of_64("2.20 to 2.23", (12, 2), 20, 32),
     Layout::of_64("2.24 to 2.29", (16, 4), 32, 40),
     Layout::of_64("2.30", (16, 8), 48, 56),
+    Layout::packed("amd-anp", 24, 256, (17, 2), (19, 4)),
+    Layout::packed("RCCL with inline credits", 64, 512, (19, 2), (21, 4)),
 ];
 
 /// Place in [`LAYOUTS`] of the one that lost a byte order with 2.29.
@@ -47,9 +55,10 @@ impl Layout {
             element,
             stride: element,
             slots,
-            count_at: 20,
-            tag_at: None,
-            number_at: None,
+            size_at: 8,
+            count: (20, 4),
+            tag: None,
+            number: None,
             keys: (16, 1),
         }
     }
@@ -61,9 +70,10 @@ impl Layout {
             element: 32,
             stride: 256,
             slots,
-            count_at: 16,
-            tag_at: Some(20),
-            number_at: Some(24),
+            size_at: 8,
+            count: (16, 4),
+            tag: Some((20, 4)),
+            number: Some((24, 8)),
             keys: (12, 1),
         }
     }
@@ -75,10 +85,26 @@ impl Layout {
             element: 64,
             stride: 512,
             slots: 256,
-            count_at,
-            tag_at: Some(count_at + 4),
-            number_at: Some(number_at),
+            size_at: 8,
+            count: (count_at, 4),
+            tag: Some((count_at + 4, 4)),
+            number: Some((number_at, 8)),
             keys,
+        }
+    }
+
+    /// An element without padding: the key is before the length of the buffer, the count has one byte.
+    const fn packed(releases: &'static str, element: u32, stride: u32, tag: Field, number: Field) -> Self {
+        Self {
+            releases,
+            element,
+            stride,
+            slots: 256,
+            size_at: 12,
+            count: (16, 1),
+            tag: Some(tag),
+            number: Some(number),
+            keys: (8, 1),
         }
     }
 
@@ -94,40 +120,43 @@ impl Layout {
         let Some(count) = self.elements(length) else {
             return false;
         };
-        let counted = word(payload, self.count_at).is_none_or(|word| word == count);
+        let counted = field(payload, self.count).is_none_or(|word| word == u64::from(count));
         counted && self.number(payload).is_none_or(|number| number < MAX_NUMBER)
     }
 
     /// Number of the credit: 0 for the first one of its connection. Beyond the largest for a credit that says none.
     pub(super) fn number(&self, payload: &[u8]) -> Option<u64> {
-        Some(long(payload, self.number_at?)?.wrapping_sub(1))
+        Some(field(payload, self.number?)?.wrapping_sub(1))
+    }
+
+    /// How far a credit is ahead of the one with the number `newest`; negative if it is older.
+    pub(super) fn ahead(&self, payload: &[u8], newest: u64) -> Option<i64> {
+        let unused = 64 - 8 * u32::try_from(self.number?.1).unwrap_or(8);
+        let ahead = self.number(payload)?.wrapping_sub(newest);
+        Some((ahead << unused).cast_signed() >> unused)
     }
 
     /// Rank of the sender of the data, if all elements name one and none was cut.
     pub(super) fn tag(&self, payload: &[u8], length: u32) -> Option<Tag> {
-        let at = self.tag_at?;
+        let (at, bytes) = self.tag?;
         let element = self.element as usize;
-        let first = word(payload, at)?;
+        let first = field(payload, (at, bytes))?;
         let mut others =
-            (1..self.elements(length)? as usize).map(|other| word(payload, other * element + at));
+            (1..self.elements(length)? as usize).map(|other| field(payload, (other * element + at, bytes)));
         let is_one = others.all(|other| other == Some(first));
-        Some(if is_one { Tag::Rank(first) } else { Tag::Several })
+        let rank = u32::try_from(first).ok()?;
+        Some(if is_one { Tag::Rank(rank) } else { Tag::Several })
     }
 
     /// Length of the buffer, in bytes: an upper bound of the data.
-    pub(super) fn size(payload: &[u8]) -> Option<u32> {
-        word(payload, SIZE_AT)
+    pub(super) fn size(&self, payload: &[u8]) -> Option<u32> {
+        word(payload, self.size_at)
     }
 
     /// Address of the buffer. Of a frame that ends within it, six bytes are enough: programs have no larger addresses (x86-64 and
     /// Arm with four levels of pages).
     pub(super) fn buffer(payload: &[u8]) -> Option<u64> {
-        let cut = || {
-            let mut bytes = [0; 8];
-            bytes[..CUT_ADDRESS].copy_from_slice(payload.get(..CUT_ADDRESS)?);
-            Some(u64::from_le_bytes(bytes))
-        };
-        long(payload, 0).or_else(cut)
+        field(payload, (0, 8)).or_else(|| field(payload, (0, CUT_ADDRESS)))
     }
 
     /// The only key of the buffer; None if it was cut, or if there is one for each of several devices.
@@ -155,7 +184,7 @@ pub(super) enum Tag {
 }
 
 /// Releases of the only layout in a set of them, told apart by the byte order of immediates where that is known.
-pub(super) fn releases(layouts: u8, is_big_endian: Option<bool>) -> Option<&'static str> {
+pub(super) fn releases(layouts: LayoutSet, is_big_endian: Option<bool>) -> Option<&'static str> {
     let mut all = (0..LAYOUTS.len()).filter(|place| layouts >> place & 1 != 0);
     let place = all.next()?;
     if all.next().is_some() {
@@ -169,11 +198,14 @@ pub(super) fn releases(layouts: u8, is_big_endian: Option<bool>) -> Option<&'sta
 }
 
 fn word(payload: &[u8], at: usize) -> Option<u32> {
-    let bytes = payload.get(at..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*bytes))
+    u32::try_from(field(payload, (at, 4))?).ok()
 }
 
-fn long(payload: &[u8], at: usize) -> Option<u64> {
-    let bytes = payload.get(at..)?.first_chunk()?;
-    Some(u64::from_le_bytes(*bytes))
+/// A number of up to eight bytes.
+fn field(payload: &[u8], (at, bytes): Field) -> Option<u64> {
+    let mut number = [0; 8];
+    number
+        .get_mut(..bytes)?
+        .copy_from_slice(payload.get(at..at + bytes)?);
+    Some(u64::from_le_bytes(number))
 }

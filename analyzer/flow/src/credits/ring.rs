@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use roce_model::{Time, WriteTarget};
 use roce_wire::Psn;
 
-use super::layout::{LAYOUTS, Layout, Tag, releases};
+use super::layout::{LAYOUTS, Layout, LayoutSet, Tag, releases};
 use super::message::{TapMessage, TapTimes};
+use crate::division::OfferedCredit;
 
 /// Flows that carry credits of one connection, at most: devices of a merged adapter, and as many after a failure. Others are
 /// not followed.
@@ -53,11 +54,13 @@ pub(super) struct CreditRing {
     /// Flows that carry its data.
     pub(super) data: Vec<u32>,
     /// Layouts that no credit has contradicted, a bit for each.
-    layouts: u8,
+    layouts: LayoutSet,
     /// Addresses of its slots, as far as they were written.
     pub(super) low: u64,
     pub(super) high: u64,
     newest: NewestCredit,
+    /// Number of its first credit by each layout.
+    firsts: [u64; LAYOUTS.len()],
     fits: u32,
     misfits: u32,
     hits: u32,
@@ -89,10 +92,9 @@ impl CreditRing {
     pub(super) fn begin(credit: &PossibleCredit<'_>) -> Option<Self> {
         let fitting = |place: &usize| LAYOUTS[*place].fits(credit.length, credit.payload);
         let places: Vec<usize> = (0..LAYOUTS.len()).filter(fitting).collect();
-        let numbers = places
-            .iter()
-            .find_map(|place| LAYOUTS[*place].number(credit.payload));
-        let number = numbers.unwrap_or(START);
+        let firsts = LAYOUTS.map(|layout| layout.number(credit.payload));
+        let number = places.iter().find_map(|place| firsts[*place]).unwrap_or(START);
+        let firsts = firsts.map(|said| said.unwrap_or(START));
         let mut ring = Self {
             flows: vec![credit.flow],
             data: Vec::new(),
@@ -105,6 +107,7 @@ impl CreditRing {
                 number,
                 psn: credit.psn,
             },
+            firsts,
             fits: 0,
             misfits: 0,
             hits: 0,
@@ -152,15 +155,17 @@ impl CreditRing {
         let (mut layouts, mut number, mut says) = (0, None, false);
         for place in self.places() {
             let layout = &LAYOUTS[place];
-            if let Some(found) = self.number_by(layout, credit) {
+            if let Some(found) = self.number_by(place, credit) {
                 layouts |= 1 << place;
                 let is_said = layout.number(credit.payload).is_some();
                 if number.is_none() || is_said && !says {
-                    (number, says) = (Some(found), is_said);
+                    (number, says) = (Some((found, place)), is_said);
                 }
             }
         }
-        let Some(number) = number else { return false };
+        let Some((number, place)) = number else {
+            return false;
+        };
         if !self.flows.contains(&credit.flow) {
             if self.flows.len() >= MAX_FLOWS {
                 return false;
@@ -168,6 +173,7 @@ impl CreditRing {
             self.flows.push(credit.flow);
         }
         self.layouts = layouts;
+        self.number_first(place);
         self.low = self.low.min(credit.address);
         self.high = self.high.max(credit.address);
         self.fits = self.fits.saturating_add(1);
@@ -183,13 +189,32 @@ impl CreditRing {
         true
     }
 
+    /// True if one credit alone was seen, and no data for it.
+    fn is_first_alone(&self) -> bool {
+        self.messages.len() == 1 && self.forgotten == 0 && self.hits == 0
+    }
+
+    /// A second credit shows which layout it is: the only one before it gets the number that it says there.
+    fn number_first(&mut self, place: usize) {
+        let number = self.firsts[place];
+        if !self.is_first_alone() || number == self.newest.number {
+            return;
+        }
+        if let Some(first) = self.messages.front_mut() {
+            first.number = number;
+            self.buffers.insert(first.buffer, number);
+        }
+        self.newest.number = number;
+    }
+
     /// A WRITE of its flow that fits no ring.
     pub(super) fn misfit(&mut self) {
         self.misfits = self.misfits.saturating_add(1);
     }
 
     /// Number of a credit by one layout, if its address is the slot of that number.
-    fn number_by(&self, layout: &Layout, credit: &PossibleCredit<'_>) -> Option<u64> {
+    fn number_by(&self, place: usize, credit: &PossibleCredit<'_>) -> Option<u64> {
+        let layout = &LAYOUTS[place];
         if !layout.fits(credit.length, credit.payload) {
             return None;
         }
@@ -205,8 +230,14 @@ impl CreditRing {
             return None;
         }
         let steps = (distance / stride).rem_euclid(slots);
-        if let Some(number) = layout.number(credit.payload) {
-            let ahead = number.cast_signed() - newest.number.cast_signed();
+        // Layouts of one length say different numbers: what the first credit is, the second one shows.
+        let before = if self.is_first_alone() {
+            self.firsts[place]
+        } else {
+            newest.number
+        };
+        if let Some(ahead) = layout.ahead(credit.payload, before) {
+            let number = before.checked_add_signed(ahead)?;
             return (ahead.rem_euclid(slots) == steps).then_some(number);
         }
         if credit.flow != newest.flow {
@@ -221,7 +252,7 @@ impl CreditRing {
         } else {
             return None;
         };
-        newest.number.checked_add_signed(counted)
+        before.checked_add_signed(counted)
     }
 
     /// Adds a credit, unless it was seen before: sent again, or posted again on another queue pair.
@@ -236,7 +267,7 @@ impl CreditRing {
         }
         let mut message = TapMessage::new(number, credit.psn);
         message.credit = TapTimes::at(credit.time, credit.is_again);
-        message.size = Layout::size(credit.payload);
+        message.size = self.agreed(|layout| layout.size(credit.payload));
         message.elements = self.agreed(|layout| layout.elements(credit.length)).unwrap_or(1);
         message.key = self.agreed(|layout| layout.key(credit.payload));
         let tag = self.agreed(|layout| layout.tag(credit.payload, credit.length));
@@ -290,6 +321,13 @@ impl CreditRing {
 
     fn find(&self, number: u64) -> Option<&TapMessage> {
         self.messages.get(self.place_of(number)?)
+    }
+
+    /// The credit of a message.
+    pub(super) fn offered(&self, number: u64) -> Option<OfferedCredit> {
+        let time = self.find(number)?.credit.first;
+        let is_newest = number + 1 >= self.newest.number;
+        Some(OfferedCredit { time, is_newest })
     }
 
     /// A message, to change it.

@@ -63,6 +63,41 @@ fn silence_between_answered_messages_is_idle() {
 }
 
 #[test]
+fn a_credit_shows_who_was_awaited() {
+    // Answered at 15 us, the next message at 1,015 us; its credit came at the time that is given, in us.
+    let after_credit = |time: u64, is_newest: bool, in_turns: bool| {
+        let mut division = Division::new(us(0), 0);
+        division.request(&new_after(0, 0, OpenRequests::Nothing(us(0))));
+        answer(&mut division, 5, 15);
+        let next = RequestAfterSilence {
+            in_turns,
+            ..new_after(5, 1_015, OpenRequests::Nothing(us(15)))
+        };
+        division.request(&next);
+        let time = us(time);
+        division.credited(us(1_015), OfferedCredit { time, is_newest });
+        // Nothing is told of another time.
+        division.credited(us(1_016), OfferedCredit { time, is_newest });
+        division.end(us(1_015), us(1_015), OpenRequests::Nothing(us(1_015)), 0)
+    };
+    // The sender sent 5 us after its only credit: it had waited for that.
+    let times = after_credit(1_010, true, false);
+    let states = [TimeState::Receiver, TimeState::Sender, TimeState::Idle].map(|state| times.of(state) / US);
+    assert_eq!(states, [995, 5, 0]);
+    // Others were there, or it was there all the time: the sender's program was awaited.
+    for (time, is_newest) in [(1_010, false), (2, true), (100, true)] {
+        let times = after_credit(time, is_newest, false);
+        let states =
+            [TimeState::Receiver, TimeState::Sender, TimeState::Idle].map(|state| times.of(state) / US);
+        assert_eq!(states, [0, 1_000, 0], "{time} us");
+    }
+    // Others filled the port, and nothing of this flow waited for a turn there.
+    let times = after_credit(1_010, true, true);
+    assert_eq!(times.of(TimeState::Receiver) / US, 995);
+    assert_eq!(times.sum(), 1_015 * US);
+}
+
+#[test]
 fn a_silence_in_which_others_took_their_turns_is_sending() {
     // As above, but that other flows filled the port up to the next message.
     let mut division = Division::new(us(0), 0);
