@@ -174,6 +174,30 @@ fn errors_name_the_object_and_no_secret() {
 }
 
 /// The process that connects, of a run: its child.
+/// The library panics at each of these: it is an answer, and names the object.
+#[test]
+fn settings_that_fit_no_request_are_errors() {
+    let folder = tempdir().unwrap();
+    let server = Server::new(Vec::new(), false);
+    for (name, value) in [
+        ("AWS_ENDPOINT_URL", " "),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:99999"),
+        ("AWS_SESSION_TOKEN", "a\nb"),
+    ] {
+        let ran = ran(server
+            .command(folder.path())
+            .env(name, value)
+            .arg("s3://b/c.pcap"));
+        assert_eq!(ran.code, Some(2), "{name}: {ran:?}");
+        assert!(
+            ran.stderr.contains("s3://b/c.pcap: ") && !ran.stderr.contains("panicked"),
+            "{name}: {}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains(CANARY), "{name}");
+    }
+}
+
 fn child_of(parent: u32) -> Option<u32> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,11 +1,13 @@
 //! The process that reads and writes objects for a run. It connects to stores, and touches no file but those that resolve names and hold
 //! credentials. Each request has a thread of its own; their number is bounded.
 
+use std::any::Any;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +26,9 @@ use crate::sandbox::{self, Identity, Outputs};
 pub(super) const NAME: &str = "objects";
 /// Requests at once: a run reads as many captures.
 const MAX_REQUESTS: usize = 1_024;
+
+/// The name of the thread of a request.
+const REQUEST_THREAD: &str = "object";
 
 /// Read and write objects for a run that started this process
 #[derive(Args, Debug)]
@@ -89,6 +94,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     if !arguments.no_sandbox {
         sandbox::confine_to_network(&roce_store::credential_folders(), &roce_store::ports())?;
     }
+    hide_panics_of_requests();
     take(&Arc::new(service));
     // Threads in the middle of a request are not waited for: nobody is left who waits for their answers.
     std::process::exit(0);
@@ -107,6 +113,16 @@ fn ignore_signals() -> anyhow::Result<(Runtime, Vec<Signal>)> {
     let signals = kinds.into_iter().map(signal).collect::<Result<_, _>>()?;
     drop(inside);
     Ok((runtime, signals))
+}
+
+/// A request whose thread panics gets that as its answer: nothing is said besides.
+fn hide_panics_of_requests() {
+    let say = panic::take_hook();
+    panic::set_hook(Box::new(move |panicked| {
+        if std::thread::current().name() != Some(REQUEST_THREAD) {
+            say(panicked);
+        }
+    }));
 }
 
 /// Takes requests until the socket closes.
@@ -144,7 +160,7 @@ fn take(service: &Arc<Service>) {
         }
         let (serving, url) = (Arc::clone(service), url.to_owned());
         let started = std::thread::Builder::new()
-            .name("object".to_owned())
+            .name(REQUEST_THREAD.to_owned())
             .spawn(move || {
                 serving.answer(&mut answer, verb, &url, file);
                 serving.requests.fetch_sub(1, Ordering::Relaxed);
@@ -160,7 +176,9 @@ impl Service {
     /// Does what is requested, and says so. An answer that nobody reads any more is dropped.
     fn answer(&self, to: &mut UnixStream, verb: Verb, url: &str, file: Option<OwnedFd>) {
         let done = match self.permitted(verb, url) {
-            Ok(location) => self.work(to, verb, &location, file),
+            // `object_store` 0.13 panics at settings, credentials and answers that cannot be put into a request.
+            Ok(location) => catch_unwind(AssertUnwindSafe(|| self.work(to, verb, &location, file)))
+                .unwrap_or_else(|panicked| Err(Refusal::of_panic(&location, &*panicked))),
             Err(text) => Err(Refusal::new(Cause::Lasting, text)),
         };
         let _ = match done {
@@ -231,6 +249,17 @@ struct Refusal {
 impl Refusal {
     fn new(cause: Cause, text: String) -> Self {
         Self { cause, text }
+    }
+
+    /// The library ended in a panic.
+    fn of_panic(location: &Location, panicked: &(dyn Any + Send)) -> Self {
+        let text = panicked.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panicked.downcast_ref::<String>().map(String::as_str));
+        let reason = text.unwrap_or("it gives no reason");
+        let text = format!(
+            "{location}: the library of object stores cannot go on: {reason}\nhint: look at the variables of the store's account and address"
+        );
+        Self::new(Cause::Lasting, text)
     }
 }
 

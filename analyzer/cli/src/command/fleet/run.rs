@@ -110,6 +110,10 @@ fn one(
     interrupts: &Interrupts,
     print: &dyn Fn(&str),
 ) -> Result<(), RemoteError> {
+    // Whoever interrupts may have seen that the command is wrong.
+    if interrupts.ends_captures() {
+        return Err(RemoteError::Interrupted);
+    }
     let mut session = target.machine.session(script)?;
     let begun = Instant::now();
     let mut bytes = 0_u64;

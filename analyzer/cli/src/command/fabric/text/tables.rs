@@ -1,5 +1,6 @@
 //! Tables of what was counted: interfaces and queues of a switch, adapters of a hypervisor.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use roce_model::Counter;
@@ -52,25 +53,33 @@ fn state(value: Option<f64>) -> String {
         .to_owned()
 }
 
-/// Priorities with PFC: `3`, `3,4`; `off`: none; `-`: not known.
-fn enabled(reading: &Reading, object: &str, counter: Counter) -> String {
-    let of = || {
-        reading
-            .of(counter)
-            .filter(|sample| sample.object.as_ref() == object)
+/// Priorities with PFC by object: `3`, `3,4`; `off`: none. Of the others it is not known.
+fn enabled(reading: &Reading, counter: Counter) -> HashMap<&str, String> {
+    let mut on: HashMap<&str, Vec<String>> = HashMap::new();
+    for sample in reading.of(counter) {
+        let priorities = on.entry(&sample.object).or_default();
+        priorities.extend(
+            sample
+                .priority
+                .filter(|_| sample.value > 0.0)
+                .map(|on| on.to_string()),
+        );
+    }
+    let text = |priorities: Vec<String>| {
+        if priorities.is_empty() {
+            "off".to_owned()
+        } else {
+            priorities.join(",")
+        }
     };
-    if of().next().is_none() {
-        return "-".to_owned();
-    }
-    let on: Vec<String> = of()
-        .filter(|sample| sample.value > 0.0)
-        .filter_map(|sample| Some(sample.priority?.to_string()))
-        .collect();
-    if on.is_empty() {
-        "off".to_owned()
-    } else {
-        on.join(",")
-    }
+    on.into_iter()
+        .map(|(object, priorities)| (object, text(priorities)))
+        .collect()
+}
+
+/// The text of an object, or that it is not known.
+fn of_object(texts: &HashMap<&str, String>, object: &str) -> String {
+    texts.get(object).map_or_else(|| "-".to_owned(), Clone::clone)
 }
 
 /// A column of a table: its title, room (columns of a lower rank get it first), and values by object.
@@ -194,9 +203,8 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
     first.push(column("bit/s", 5, &|row| {
         rate(changes.sum(row, C::SwitchInterfaceRate))
     }));
-    first.push(column("PFC on", 3, &|row| {
-        enabled(reading, row, C::SwitchPfcEnabled)
-    }));
+    let enabled = enabled(reading, C::SwitchPfcEnabled);
+    first.push(column("PFC on", 3, &|row| of_object(&enabled, row)));
     let seconds = changes.time().seconds();
     if changes.readings() > 1 && seconds > 0.0 {
         for (title, counter) in [
@@ -209,7 +217,8 @@ pub(super) fn interfaces(reading: &Reading, changes: &Changes, all: bool, style:
         }
     }
     counted("interfaces", &rows, first, &counts, style, out);
-    let hidden = known.into_iter().filter(|object| !rows.contains(object));
+    let shown: HashSet<&str> = rows.into_iter().collect();
+    let hidden = known.into_iter().filter(|object| !shown.contains(object));
     not_shown(&hidden.collect::<Vec<_>>(), changes, out);
 }
 
@@ -349,12 +358,13 @@ pub(super) fn adapters(reading: &Reading, changes: &Changes, all: bool, style: &
     let column = |title, rank, cell: &dyn Fn(&str) -> String| {
         Column::new(title, false, rank, rows.iter().map(|row| cell(row)).collect())
     };
+    let enabled = enabled(reading, C::HypervisorPfcEnabled);
     let first = vec![
         column("vmnic", 0, &|row| clean(row).into_owned()),
         column("link", 3, &|row| state(changes.sum(row, C::HypervisorNicUp))),
         column("bit/s", 5, &|row| rate(changes.sum(row, C::HypervisorNicRate))),
         column("driver", 6, &driver),
-        column("PFC on", 2, &|row| enabled(reading, row, C::HypervisorPfcEnabled)),
+        column("PFC on", 2, &|row| of_object(&enabled, row)),
     ];
     counted("adapters", &rows, first, &counts, style, out);
     let hidden = known.len() - rows.len();
