@@ -101,3 +101,30 @@ fn a_command_that_floods_is_given_up() {
     );
     assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }
+
+/// Whoever interrupts may have seen that the command is wrong: no further host is asked.
+#[test]
+fn nothing_is_begun_behind_a_signal() {
+    let folder = captured_by("echo >> asked; exec sleep 60");
+    let inventory: String = (0..200)
+        .map(|host| format!("[[host]]\nname = \"h{host}\"\naddress = \"local\"\nprefix = \"sh answer\"\n"))
+        .collect();
+    fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
+    let mut command = command(folder.path());
+    command.args(["fleet", "run", "--", "true"]);
+    let running = RunningCommand(
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    // 64 hosts run at once.
+    let asked = || fs::read(folder.path().join("asked")).map_or(0, |lines| lines.len());
+    wait("the first hosts are asked", || asked() == 64);
+    running.signal(Signal::INT);
+    let ran = running.ended();
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("h199: "), "{}", ran.stderr);
+    assert_eq!(asked(), 64);
+}
