@@ -243,7 +243,7 @@ fn uploads(seed: u64) {
     let keep = once_in(&mut random, 2).then(|| 300 + below(&mut random, 3_000));
     let world = Rc::new(RefCell::new(World {
         events: events(&mut random),
-        gone_at: once_in(&mut random, 8).then(|| below(&mut random, 60)),
+        gone_at: once_in(&mut random, 8).then(|| 1 + below(&mut random, 60)),
         begun: Instant::now(),
         elapsed: Duration::ZERO,
         spool: Arc::clone(&spool),
