@@ -227,3 +227,35 @@ fn latency_and_losses_are_shown_where_they_are() {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
 }
+
+/// Nothing is said of the devices of a host that says nothing.
+#[test]
+#[cfg(feature = "live")]
+fn a_host_that_answers_nothing_is_named() {
+    let folder = tempdir().unwrap();
+    let plan = run(
+        folder.path(),
+        &[
+            "traffic",
+            "plan",
+            "--pattern",
+            "ring",
+            "--device",
+            "mlx5_0",
+            "--host",
+            "a",
+            "--host",
+            "b",
+        ],
+    );
+    fs::write(folder.path().join("plan.toml"), plan.good().stdout).unwrap();
+    let host = |name: &str| format!("[[host]]\nname = \"{name}\"\naddress = \"local\"\nprefix = \"true\"\n");
+    fs::write(folder.path().join("fabric.toml"), host("a") + &host("b")).unwrap();
+    let ran = run(folder.path(), &["traffic", "run", "plan.toml"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let all = ran.stdout + &ran.stderr;
+    assert!(
+        all.contains("b: it did not answer as a host of a run does") && !all.contains("no such RDMA device"),
+        "{all}"
+    );
+}

@@ -158,7 +158,12 @@ fn look(
     let patience = (setup.ssh.connect_timeout + LOOK_PATIENCE).max(setup.ssh.timeout);
     let answer = machine.run_within(&script, patience, MAX_ANSWER_BYTES);
     let answer = answer.map_err(|error| error.to_string())?;
-    Ok(HostFacts::parse(&String::from_utf8_lossy(&answer)))
+    let facts = HostFacts::parse(&String::from_utf8_lossy(&answer));
+    // Each answer has it: what else the host says is no answer.
+    if facts.folder.is_empty() {
+        return Err("it did not answer as a host of a run does".to_owned());
+    }
+    Ok(facts)
 }
 
 /// The address that a stream's client connects to.
