@@ -232,7 +232,7 @@ fn latency_and_losses_are_shown_where_they_are() {
 #[test]
 #[cfg(feature = "live")]
 fn a_host_that_answers_nothing_is_named() {
-    let folder = tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let plan = run(
         folder.path(),
         &[
