@@ -74,7 +74,7 @@ fn table(functions: &BTreeMap<String, Cost>) -> Vec<String> {
     .collect()
 }
 
-/// What more threads change, as multiples of the instructions with one thread.
+/// Effects of more threads, as multiples of the instructions with one thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ThreadCosts {
     /// Those of the reading and the collecting thread, which more threads do not shorten.

@@ -76,7 +76,7 @@ struct WriteFlow {
     data: Option<Box<DataFlow>>,
 }
 
-/// What a WRITE is.
+/// Kind of a WRITE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WriteKind {
     /// Its flow carries neither credits nor data of some, so that its next WRITEs matter only once there are rings.
@@ -141,7 +141,7 @@ impl Credits {
         }
     }
 
-    /// What the packet is, if it begins a message.
+    /// Kind of the packet, if it begins a message.
     fn begun(&self, data: &DataFlow, packet: &WritePacket<'_>) -> WriteKind {
         let piece = data.begun_by(packet.psn());
         let offered = piece.and_then(|(ring, number)| self.ring(ring)?.offered(number));

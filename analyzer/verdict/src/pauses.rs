@@ -97,7 +97,7 @@ impl Pauses {
             .any(|episode| episode.row.kind == EpisodeKind::Pause);
         let mut concluded = ConcludedPauses {
             readings: self.readings,
-            flows: self.flows,
+            flows: self.flows.in_order(),
             net,
             pausing_hosts: self.links.pausing_hosts(),
             ..ConcludedPauses::default()

@@ -114,8 +114,45 @@ impl Flows {
         flow.counted &= row.counted;
     }
 
+    /// Sorts the flows by their first packets. They come in the order in which they close, which depends on the number of threads.
+    pub(super) fn in_order(mut self) -> Self {
+        self.all
+            .sort_unstable_by_key(|flow| (flow.first, flow.tap, flow.flow));
+        let all = self.all.iter().enumerate();
+        self.places = all.map(|(place, flow)| ((flow.tap, flow.flow), place)).collect();
+        self
+    }
+
     /// The flows that count, each once.
     pub(in super::super) fn counted(&self) -> impl Iterator<Item = (usize, &FlowFacts)> {
         self.all.iter().enumerate().filter(|(_, flow)| flow.counted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_model::Time;
+
+    use super::*;
+
+    #[test]
+    fn flows_are_in_one_order_whichever_closes_first() {
+        let row = |flow, first| FlowRow {
+            flow_id: FlowId(flow),
+            destination_qpn: 17,
+            data_packets: 1,
+            first_time: Time(first),
+            ..FlowRow::default()
+        };
+        let rows = [row(3, 10), row(1, 20), row(2, 20)];
+        let ids = |rows: &mut dyn Iterator<Item = &FlowRow>| {
+            let mut flows = Flows::default();
+            rows.for_each(|row| flows.add(row));
+            let flows = flows.in_order();
+            assert_eq!(flows.places[&(TapId(0), FlowId(2))], 2);
+            flows.all.iter().map(|flow| flow.flow.0).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&mut rows.iter()), [3, 1, 2]);
+        assert_eq!(ids(&mut rows.iter().rev()), [3, 1, 2]);
     }
 }
