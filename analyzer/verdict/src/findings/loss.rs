@@ -32,7 +32,7 @@ pub(super) const NETWORK: Rule = Rule {
     source: "IBTA 9.7.5 (ACKs and NAKs of responders) and 9.7.6.1.3 (timeouts of requesters).",
     thresholds: &["loss_critical", "loss_critical_least"],
     severity: Severity::Warning,
-    otherwise: "info when the confidence is low; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
+    otherwise: "info when the confidence is low, and of answers alone where nothing was sent again: a later answer stands for them; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
                 packets were lost, and no capture missed as large a share by itself",
     confidence: "high when a second tap shows a loss and a NAK, a timer or a READ requested packets of that flow again, or when a \
                  NAK names a packet that was missing here until it was retransmitted, and no packet between these two hosts came late; \
@@ -372,6 +372,10 @@ impl LossTally {
                     match confidence {
                         // Reordering explains it as well: no reason to wake anybody.
                         Confidence::Low => Severity::Info,
+                        // An answer acknowledges all before it (IBTA 9.7.5.1.2): the loss cost nothing.
+                        _ if data_lost == 0 && timeouts == 0 && self.retransmitted_bytes == 0 => {
+                            Severity::Info
+                        }
                         _ if critical => Severity::Critical,
                         _ => Severity::Warning,
                     },

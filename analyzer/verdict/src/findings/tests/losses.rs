@@ -244,7 +244,7 @@ fn answers_that_were_lost_on_the_way_back_are_no_packets_lost() {
         ..HopRow::default()
     };
     let mut run = two_taps();
-    run.summary.hops.push(hop);
+    run.summary.hops.push(hop.clone());
     run.closed(&data);
     let run = run.conclude();
     let lost = fired(&run, "loss.network");
@@ -262,6 +262,14 @@ fn answers_that_were_lost_on_the_way_back_are_no_packets_lost() {
         "{}",
         timeout.next_step
     );
+    assert_eq!(lost.severity, Severity::Warning);
+
+    // Later answers acknowledged what those were for: nobody waited, and nothing was sent again.
+    (data.runs_timeout, data.retransmission_runs) = (0, 0);
+    let mut run = two_taps();
+    run.summary.hops.push(hop);
+    run.closed(&data);
+    assert_eq!(fired(&run.conclude(), "loss.network").severity, Severity::Info);
 }
 
 #[test]
