@@ -235,7 +235,7 @@ fn a_host_that_answers_nothing_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let plan = run(
         folder.path(),
-        &[
+        [
             "traffic",
             "plan",
             "--pattern",
@@ -251,7 +251,7 @@ fn a_host_that_answers_nothing_is_named() {
     fs::write(folder.path().join("plan.toml"), plan.good().stdout).unwrap();
     let host = |name: &str| format!("[[host]]\nname = \"{name}\"\naddress = \"local\"\nprefix = \"true\"\n");
     fs::write(folder.path().join("fabric.toml"), host("a") + &host("b")).unwrap();
-    let ran = run(folder.path(), &["traffic", "run", "plan.toml"]);
+    let ran = run(folder.path(), ["traffic", "run", "plan.toml"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let all = ran.stdout + &ran.stderr;
     assert!(

@@ -106,10 +106,10 @@ fn a_command_that_floods_is_given_up() {
 #[test]
 fn nothing_is_begun_behind_a_signal() {
     let folder = captured_by("echo >> asked; exec sleep 60");
-    let inventory: String = (0..200)
+    let inventory: Vec<String> = (0..200)
         .map(|host| format!("[[host]]\nname = \"h{host}\"\naddress = \"local\"\nprefix = \"sh answer\"\n"))
         .collect();
-    fs::write(folder.path().join("fabric.toml"), inventory).unwrap();
+    fs::write(folder.path().join("fabric.toml"), inventory.concat()).unwrap();
     let mut command = command(folder.path());
     command.args(["fleet", "run", "--", "true"]);
     let running = RunningCommand(

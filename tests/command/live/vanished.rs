@@ -124,19 +124,19 @@ fn an_interface_that_is_set_down_is_waited_for() {
     let arguments = ["-i", "w1", "--format", "json", "-o", text(&dir), "--record"];
     let mut live = net.live(folder.path(), &arguments);
     live.captures_into(&dir.join("recording.pcapng.zst"));
-    let set = |state| net.ip(&["link", "set", "w1", state]).unwrap();
+    let link = |state| net.ip(&["link", "set", "w1", state]).unwrap();
     // Long enough for every look of the reader at the interface.
     let pause = || std::thread::sleep(Duration::from_millis(300));
     let frames = whole("rping");
     let sent = frames.len() as u64;
     other.send("w0", frames.clone(), Some(2_000));
     pause();
-    set("down");
+    link("down");
     pause();
-    set("up");
+    link("up");
     other.send("w0", frames, Some(2_000));
     pause();
-    set("down");
+    link("down");
     pause();
     let begun = Instant::now();
     live.signal(Signal::INT);
