@@ -199,12 +199,7 @@ impl Decoder {
         picked: &mut PickedFrames<'_>,
         batch: &mut PacketBatch,
     ) {
-        let frames = work
-            .run
-            .batch
-            .frames()
-            .get(stretch.frames.clone())
-            .unwrap_or_default();
+        let frames = stretch.frames_of(&work.run);
         let Some(first) = frames.first() else { return };
         let Some(interface) = work.interfaces.get(first.interface as usize) else {
             return;

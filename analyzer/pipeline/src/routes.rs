@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use roce_capture::FrameRun;
+use roce_capture::{Frame, FrameRun};
 use roce_model::{Period, Time};
 use roce_wire::{Address, LinkType, Roce};
 
@@ -145,6 +145,12 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
+    /// Its frames in the run that it is of.
+    #[inline]
+    pub(crate) fn frames_of<'a>(&self, run: &'a FrameRun) -> &'a [Frame] {
+        run.batch.frames().get(self.frames.clone()).unwrap_or_default()
+    }
+
     /// The frames from the first one of `among` on, up to its end at most; those in `time` count. `None`: it has no frame.
     pub(crate) fn begin(run: &FrameRun, among: Range<usize>, time: &Range<u64>) -> Option<Self> {
         let all = run.batch.frames().get(among.clone())?;
@@ -250,12 +256,7 @@ impl RouteFinder {
 
     /// Picks the frames of a stretch for their shards.
     fn pick(&self, work: &Work, stretch: &Stretch, routes: &mut Routes) {
-        let frames = work
-            .run
-            .batch
-            .frames()
-            .get(stretch.frames.clone())
-            .unwrap_or_default();
+        let frames = stretch.frames_of(&work.run);
         let interface = frames
             .first()
             .and_then(|first| work.interfaces.get(first.interface as usize));

@@ -33,6 +33,16 @@ fn captured_by(script: &str) -> TempDir {
     folder
 }
 
+/// A command that is started, and not waited for.
+fn running(folder: &Path, arguments: &[&str]) -> RunningCommand {
+    let mut command = command(folder);
+    let piped = command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    RunningCommand(piped.spawn().unwrap())
+}
+
 fn manifest(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(folder.join("run/fleet.json")).unwrap()).unwrap()
 }
@@ -63,15 +73,7 @@ fn a_host_that_sends_without_end_fills_no_disk() {
 #[test]
 fn one_signal_ends_a_collection_that_waits() {
     let folder = captured_by("touch asked; exec sleep 60");
-    let mut command = command(folder.path());
-    command.args(["fleet", "collect", "run"]);
-    let running = RunningCommand(
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
+    let running = running(folder.path(), &["fleet", "collect", "run"]);
     wait("the host is asked", || folder.path().join("asked").exists());
     let begun = Instant::now();
     running.signal(Signal::INT);
@@ -110,15 +112,7 @@ fn nothing_is_begun_behind_a_signal() {
         .map(|host| format!("[[host]]\nname = \"h{host}\"\naddress = \"local\"\nprefix = \"sh answer\"\n"))
         .collect();
     fs::write(folder.path().join("fabric.toml"), inventory.concat()).unwrap();
-    let mut command = command(folder.path());
-    command.args(["fleet", "run", "--", "true"]);
-    let running = RunningCommand(
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
+    let running = running(folder.path(), &["fleet", "run", "--", "true"]);
     // 64 hosts run at once.
     let asked = || fs::read(folder.path().join("asked")).map_or(0, |lines| lines.len());
     wait("the first hosts are asked", || asked() == 64);
