@@ -83,7 +83,7 @@ pub(crate) struct ThreadCosts {
     pub(crate) all: f64,
 }
 
-/// The costs of so many threads; `None` without valgrind.
+/// The costs of a number of threads; `None` without valgrind.
 pub(crate) fn thread_costs(
     workspace: &Workspace,
     program: &Path,
@@ -100,7 +100,7 @@ pub(crate) fn thread_costs(
     Ok(costs_of(&several, &one))
 }
 
-/// The instructions of each thread, at so many threads that analyse.
+/// The instructions of each thread, where this number of threads analyse.
 fn instructions(workspace: &Workspace, program: &Path, capture: &Path, threads: usize) -> Result<Vec<f64>> {
     let out = callgrind_file(workspace)?;
     let of_thread = |thread: usize| PathBuf::from(format!("{}-{thread:02}", out.display()));

@@ -39,7 +39,7 @@ impl Shard {
     }
 }
 
-/// The shard, of so many, of two hosts with these hashes. Each address is spread before the two are added: neighbours that talk to
+/// The shard of two hosts with these hashes. Each address is spread before the two are added: neighbours that talk to
 /// neighbours differ all the same.
 #[inline]
 fn shard_of([source, destination]: [u64; 2], shards: u32) -> u32 {

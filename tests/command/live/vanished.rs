@@ -1,12 +1,13 @@
 //! Interfaces that vanish while a run captures: the other end of the link is in a network namespace that is removed.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tempfile::tempdir;
 
-use super::net::{Net, skip, text, whole};
+use super::net::{Net, RunningCommand, skip, text, whole};
 use crate::command::{document, lasting, total};
 
 /// A network namespace, and one behind it that is removed when it is dropped: `w1` is in the first, `w0` in the second.
@@ -39,6 +40,14 @@ fn linked() -> Option<(Net, Net)> {
     Some((net, other))
 }
 
+/// A run that captures from `w1` and records into `dir`. It has begun to capture.
+fn captures_w1(net: &Net, folder: &Path, dir: &Path) -> RunningCommand {
+    let arguments = ["-i", "w1", "--format", "json", "-o", text(dir), "--record"];
+    let mut live = net.live(folder, &arguments);
+    live.captures_into(&dir.join("recording.pcapng.zst"));
+    live
+}
+
 /// The kernel removes the links of a namespace some moments behind its last user.
 fn vanish(net: &Net, other: Net) {
     drop(other);
@@ -54,9 +63,7 @@ fn a_run_whose_only_interface_vanishes_ends_with_what_it_has() {
     let Some((net, other)) = linked() else { return };
     let folder = tempdir().unwrap();
     let dir = folder.path().join("dir");
-    let arguments = ["-i", "w1", "--format", "json", "-o", text(&dir), "--record"];
-    let mut live = net.live(folder.path(), &arguments);
-    live.captures_into(&dir.join("recording.pcapng.zst"));
+    let live = captures_w1(&net, folder.path(), &dir);
     let frames = whole("rping");
     let sent = frames.len() as u64;
     other.send("w0", frames, Some(2_000));
@@ -121,9 +128,7 @@ fn an_interface_that_is_set_down_is_waited_for() {
     let Some((net, other)) = linked() else { return };
     let folder = tempdir().unwrap();
     let dir = folder.path().join("dir");
-    let arguments = ["-i", "w1", "--format", "json", "-o", text(&dir), "--record"];
-    let mut live = net.live(folder.path(), &arguments);
-    live.captures_into(&dir.join("recording.pcapng.zst"));
+    let live = captures_w1(&net, folder.path(), &dir);
     let link = |state| net.ip(&["link", "set", "w1", state]).unwrap();
     // Long enough for every look of the reader at the interface.
     let pause = || std::thread::sleep(Duration::from_millis(300));

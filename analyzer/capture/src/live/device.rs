@@ -208,7 +208,6 @@ struct LibpcapReader<'a> {
 impl LibpcapReader<'_> {
     fn read_all(self, outlet: &mut Outlet, stop: &Stop) -> Result<(), Error> {
         let mut drops = Drops::default();
-        let mut more = false;
         let mut newest = Time(0);
         let mut end: Option<End> = None;
         loop {
@@ -216,9 +215,9 @@ impl LibpcapReader<'_> {
                 end = Some(End::now());
             }
             let until = settled();
-            let ready = self.wait(if more { Duration::ZERO } else { PATIENCE })?;
+            let ready = self.wait()?;
             let mut block = Block::new(outlet, self.unit);
-            more = false;
+            let mut more = false;
             if ready {
                 let taken = self
                     .handle
@@ -240,11 +239,11 @@ impl LibpcapReader<'_> {
 
     /// True if frames came within the patience. Only then libpcap is called: without frames it waits for some, whatever its timeout, and an
     /// interface that is set down has none (pcap-linux.c polls without end where the kernel has TPACKET_V3).
-    fn wait(&self, patience: Duration) -> Result<bool, Error> {
+    fn wait(&self) -> Result<bool, Error> {
         let mut waited = [PollFd::new(&*self.handle, PollFlags::IN)];
         let patience = Timespec {
             tv_sec: 0,
-            tv_nsec: i64::from(patience.subsec_nanos()),
+            tv_nsec: i64::from(PATIENCE.subsec_nanos()),
         };
         let ready = match poll(&mut waited, Some(&patience)) {
             Ok(_) => waited[0].revents(),

@@ -67,7 +67,7 @@ impl RunCommand for Mcp {
             return Ok(match answered {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    messages::warn("query", &format!("datasets cannot be asked: {error:#}"));
+                    warn_of_queries(&error);
                     ExitCode::from(2)
                 }
             });
@@ -75,7 +75,7 @@ impl RunCommand for Mcp {
         // It may start other programs than this one, so it comes before that right goes.
         let queries = Queries::start();
         if let Err(error) = &queries {
-            messages::warn("query", &format!("datasets cannot be asked: {error:#}"));
+            warn_of_queries(error);
         }
         said(sandbox::confine_to_folder(folder.real()))?;
         #[cfg(debug_assertions)]
@@ -103,6 +103,10 @@ pub(crate) fn is_served(line: &[u8]) -> bool {
 }
 
 /// Warns where the kernel cannot confine this process.
+fn warn_of_queries(error: &anyhow::Error) {
+    messages::warn("query", &format!("datasets cannot be asked: {error:#}"));
+}
+
 fn said(confined: anyhow::Result<bool>) -> anyhow::Result<()> {
     if !confined? {
         messages::warn(

@@ -76,7 +76,7 @@ fn a_credit_shows_who_was_awaited() {
         division.request(&next);
         let time = us(time);
         division.credited(us(1_015), OfferedCredit { time, is_newest });
-        // Nothing is told of another time.
+        // A silence at another time is not divided.
         division.credited(us(1_016), OfferedCredit { time, is_newest });
         division.end(us(1_015), us(1_015), OpenRequests::Nothing(us(1_015)), 0)
     };

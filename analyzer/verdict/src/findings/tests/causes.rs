@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use roce_model::Vantage;
+
 use super::super::causes::MECHANISMS;
 use super::*;
 
@@ -135,4 +137,22 @@ fn each_mechanism_is_about_two_rules_and_stands_once() {
         assert!(pairs.insert((edge.cause, edge.effect)), "{edge:?}");
         assert!(edge.how.ends_with('.') && edge.how.len() > 20, "{edge:?}");
     }
+}
+
+/// A sender that was over the bound in a few windows, or is seen behind the bottleneck, is not accused in the first sentence either.
+#[test]
+fn senders_that_slow_down_are_not_named() {
+    let mut data = flow(1, 2);
+    (data.cnp, data.vantage) = (Some(40), Some(Vantage::Sender));
+    (data.cnp_windows, data.cnp_windows_over, data.cnp_over_p50) = (15, 15, Some(4.0));
+    let (mut seldom, mut behind) = (data.clone(), data.clone());
+    (seldom.flow_id, seldom.source, seldom.cnp_windows_over) = (flow(3, 2).flow_id, flow(3, 2).source, 1);
+    (behind.flow_id, behind.source) = (flow(4, 2).flow_id, flow(4, 2).source);
+    behind.vantage = Some(Vantage::Receiver);
+    let run = run_of(&[&data, &seldom, &behind]);
+    assert!(
+        run.sentence.starts_with("10.0.0.1 did not slow down after CNPs"),
+        "{}",
+        run.sentence
+    );
 }
