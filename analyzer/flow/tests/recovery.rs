@@ -369,3 +369,38 @@ proptest! {
         }
     }
 }
+
+/// The answer to a NAK begins with a packet that was captured before, and goes on with one that was not: one run.
+#[test]
+fn an_answer_that_begins_behind_its_nak_is_one_run() {
+    let shape = Shape {
+        seed: 13_750_735_701_132_017_636,
+        packets: 64,
+        before: 48,
+        delays: [4, 1],
+        ..Shape::default()
+    };
+    let (flow, said, truth) = analyse(&shape);
+    sums(&flow, &said);
+    assert_eq!(truth.fallbacks, 6);
+    assert_eq!(
+        (flow.retransmission_runs, flow.runs_nak, flow.runs_timeout),
+        (6, 5, 1)
+    );
+}
+
+/// Answers are NAKs alone, and one of them waited for a timer: how long that took is no round trip.
+#[test]
+fn a_timer_is_no_round_trip() {
+    let shape = Shape {
+        seed: 11_631_343_302_022_623_098,
+        packets: 64,
+        behind: 49,
+        delays: [8, 14],
+        ..Shape::default()
+    };
+    let (flow, _, truth) = analyse(&shape);
+    assert_eq!((truth.naks, truth.timeouts), (8, 1));
+    // Each NAK names a packet that was captured, and the timeout repeats the first of them once more.
+    assert_eq!(flow.lost_downstream, Some(9));
+}

@@ -209,7 +209,8 @@ impl Answers {
     ) -> NakMeaning {
         self.last_answer = time;
         self.naks.note(psn, time);
-        self.downstream.measure(time, rtt, oldest_sent);
+        let asked_since = oldest_sent.max(self.run.begun_by_timeout());
+        self.downstream.measure(time, rtt, asked_since);
         if psn < self.acked {
             return NakMeaning::Stale;
         }

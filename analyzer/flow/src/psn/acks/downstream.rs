@@ -24,11 +24,11 @@ pub(super) struct DownstreamPackets {
 }
 
 impl DownstreamPackets {
-    /// A NAK came at `time`. `rtt`: the shortest time that an answer took, `oldest_sent`: when the oldest request was sent that is not
-    /// answered, where no answer was measured; 0: not known.
-    pub(super) fn measure(&mut self, time: Time, rtt: Span, oldest_sent: Time) {
-        let took = time.since(oldest_sent);
-        if oldest_sent.0 != 0 && (self.nak_took.0 == 0 || took < self.nak_took) {
+    /// A NAK came at `time`. `rtt`: the shortest time that an answer took, `asked_since`: when the oldest request was sent, for the last
+    /// time, that the NAK may answer; 0: not known.
+    pub(super) fn measure(&mut self, time: Time, rtt: Span, asked_since: Time) {
+        let took = time.since(asked_since);
+        if asked_since.0 != 0 && (self.nak_took.0 == 0 || took < self.nak_took) {
             self.nak_took = took;
         }
         self.rtt = if rtt.0 == 0 {

@@ -258,7 +258,7 @@ impl Answers {
             !is_sure && is_much_shorter(time.since(nak.time), shortest)
         });
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
-        self.run.begin(at, time, trigger == Trigger::Nak);
+        self.run.begin(at, time, trigger);
     }
 
     /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run retransmitted would have

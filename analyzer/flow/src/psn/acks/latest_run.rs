@@ -5,6 +5,8 @@ use core::ops::Range;
 
 use roce_model::{Span, Time};
 
+use crate::psn::cause::Trigger;
+
 /// The latest run of one flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LatestRun {
@@ -16,14 +18,17 @@ pub(super) struct LatestRun {
     lost_again: Option<(NonZeroU64, u32)>,
     /// It answered a NAK, or repeated one that did.
     by_nak: bool,
+    /// It came after a timeout.
+    by_timeout: bool,
     /// It showed all up to a packet that requests an ACK.
     requests_ack: bool,
 }
 
 impl LatestRun {
-    /// A run begins at `at`; `by_nak`: a NAK made the sender begin it.
-    pub(super) fn begin(&mut self, at: u64, time: Time, by_nak: bool) {
-        self.by_nak = by_nak || self.by_nak && self.psns.start == at;
+    /// A run begins at `at` because of `trigger`.
+    pub(super) fn begin(&mut self, at: u64, time: Time, trigger: Trigger) {
+        self.by_nak = trigger == Trigger::Nak || self.by_nak && self.psns.start == at;
+        self.by_timeout = trigger == Trigger::Timeout;
         self.requests_ack = false;
         self.psns = at..at;
         self.begin = time;
@@ -47,6 +52,12 @@ impl LatestRun {
     /// When it began; 0: there was none.
     pub(super) fn begun(&self) -> Time {
         self.begin
+    }
+
+    /// When the run began that came after a timeout. Nothing was on its way then, so that no answer since is to anything before. 0: it
+    /// did not.
+    pub(super) fn begun_by_timeout(&self) -> Time {
+        if self.by_timeout { self.begin } else { Time(0) }
     }
 
     /// True if the sender repeated `at` alone, for a NAK, at least so long before `time`.
@@ -83,12 +94,12 @@ mod tests {
     fn what_a_timeout_repeats_once_more_was_lost_as_often() {
         let mut run = LatestRun::default();
         assert!(!run.lose_again(100), "no NAK named it");
-        run.begin(100, Time(1_000), true);
+        run.begin(100, Time(1_000), Trigger::Nak);
         for time in [2_000, 3_000] {
             run.extend(101);
             run.set_requests_ack(true);
             assert!(run.lose_again(100));
-            run.begin(100, Time(time), false);
+            run.begin(100, Time(time), Trigger::Timeout);
         }
         run.extend(101);
         assert_eq!(run.take_lost_again(101), Some((100, 2)));
@@ -98,7 +109,7 @@ mod tests {
     #[test]
     fn more_than_the_run_brought_came_otherwise() {
         let mut run = LatestRun::default();
-        run.begin(100, Time(1_000), true);
+        run.begin(100, Time(1_000), Trigger::Nak);
         run.extend(101);
         run.set_requests_ack(true);
         assert!(

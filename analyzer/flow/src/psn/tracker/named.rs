@@ -121,16 +121,18 @@ impl Tracker {
             })
     }
 
-    /// True if the sender fell back, after a silence, to packets that had been captured, and goes on with `at`, which is missing: its
-    /// timer ran out, and it had not got what the receiver said since.
+    /// True if the sender fell back, for a NAK or after a silence, to packets that had been captured, and goes on with `at`, which is
+    /// missing. Behind a silence its timer ran out, and it had not got what the receiver said since.
     pub(super) fn goes_on_from_pending(&self, at: u64) -> bool {
         self.undecided.pending().is_some_and(|pending| {
-            let by_timer = pending
-                .cause
-                .is_some_and(|cause| cause.trigger == Trigger::Timeout && cause.certain);
+            let has_fallen_back = pending.cause.is_some_and(|cause| match cause.trigger {
+                Trigger::Nak => true,
+                Trigger::Timeout => cause.certain,
+                _ => false,
+            });
             pending.repeats
                 && pending.next == at
-                && (by_timer || pending.begin.flow.silence >= SHORT_SILENCE)
+                && (has_fallen_back || pending.begin.flow.silence >= SHORT_SILENCE)
                 && !self.may_be_reordered()
         })
     }
