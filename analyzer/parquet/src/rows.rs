@@ -1,15 +1,16 @@
-//! The rows of a table of a dataset, some thousand at a time: of the file no more than one row group is in memory.
+//! The rows of a table of a dataset, some thousand at a time: of the file no more than one row group is in memory, or small ones together.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, ParallelStrategy, SerReader};
-use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Time};
+use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Table, Time};
 
 use crate::error::Error;
+use crate::options::Options;
 use crate::read::{ColumnValues, check, open, undamaged, values};
-use crate::table::{files, is_part};
+use crate::table::{files, is_part, row_group};
 
 /// Number of rows that are emitted at a time.
 const BATCH: usize = 4096;
@@ -28,9 +29,9 @@ pub struct Rows<C> {
 #[derive(Debug)]
 struct Part {
     path: PathBuf,
-    /// First row and number of rows of each row group that is still to be read.
+    /// First row and number of rows of the row groups that are still to be read, small ones together.
     groups: VecDeque<(usize, usize)>,
-    /// The row group that is being read, and how many of its rows have been.
+    /// The rows that were read last, and how many of them have been given.
     group: DataFrame,
     taken: usize,
 }
@@ -67,7 +68,7 @@ impl<C: Columns> Rows<C> {
                 self.part = None;
                 return Ok(None);
             };
-            self.part = Some(Part::open(path)?);
+            self.part = Some(Part::open(&C::TABLE, path)?);
         }
     }
 }
@@ -86,18 +87,15 @@ impl<C: Columns> Iterator for Rows<C> {
 }
 
 impl Part {
-    fn open(path: PathBuf) -> Result<Self, Error> {
+    fn open(table: &Table, path: PathBuf) -> Result<Self, Error> {
         check(&path)?;
         let mut reader = open(&path)?;
         let metadata = reader.get_metadata().map_err(Error::parquet("read", &path))?;
-        let mut first: usize = 0;
-        let groups = metadata.row_groups.iter().map(|group| {
-            let place = (first, group.num_rows());
-            first = first.saturating_add(group.num_rows());
-            place
-        });
         Ok(Self {
-            groups: groups.collect(),
+            groups: places(
+                metadata.row_groups.iter().map(|group| group.num_rows()),
+                row_group(table, Options::default().row_group),
+            ),
             group: DataFrame::empty(),
             taken: 0,
             path,
@@ -118,13 +116,31 @@ impl Part {
     }
 }
 
-/// The row groups of a file, one after the other.
-pub(crate) fn groups(path: &Path) -> Result<impl Iterator<Item = Result<DataFrame, Error>> + use<>, Error> {
-    let Part { path, groups, .. } = Part::open(path.to_path_buf())?;
+/// First row and number of rows of the row groups that have `rows`. Small ones are read together, up to `usual` rows: each reading parses the
+/// footer, which describes all of them.
+fn places(rows: impl Iterator<Item = usize>, usual: usize) -> VecDeque<(usize, usize)> {
+    let mut places: VecDeque<(usize, usize)> = VecDeque::new();
+    let mut first: usize = 0;
+    for rows in rows {
+        match places.back_mut() {
+            Some((_, before)) if before.saturating_add(rows) <= usual => *before += rows,
+            _ => places.push_back((first, rows)),
+        }
+        first = first.saturating_add(rows);
+    }
+    places
+}
+
+/// The row groups of a file of `table`, one after the other, small ones together.
+pub(crate) fn groups(
+    table: &Table,
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<DataFrame, Error>> + use<>, Error> {
+    let Part { path, groups, .. } = Part::open(table, path.to_path_buf())?;
     Ok(groups.into_iter().map(move |place| group(&path, place)))
 }
 
-/// The row group at a place in a part. One is little: its columns are decoded on the caller's thread alone.
+/// The rows at a place in a part. They are few: their columns are decoded on the caller's thread alone.
 fn group(path: &Path, place: (usize, usize)) -> Result<DataFrame, Error> {
     let reader = open(path)?;
     undamaged(path, || {
@@ -195,4 +211,18 @@ fn cell<'a>(column: &Column, values: &'a ColumnValues, row: usize) -> Cell<'a> {
             .map(|text| Cell::parse(column.kind, text).unwrap_or(Cell::Text(text))),
     };
     cell.unwrap_or(Cell::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_row_groups_are_read_together() {
+        // 250 groups of a row are three readings, not 250, each of which parses a footer of 250 groups.
+        let taken = places(core::iter::repeat_n(1, 250), 100);
+        assert_eq!(taken, [(0, 100), (100, 100), (200, 50)]);
+        let mixed = places([60, 50, 40, 300, 1, 0].into_iter(), 100);
+        assert_eq!(mixed, [(0, 60), (60, 90), (150, 300), (450, 1)]);
+    }
 }

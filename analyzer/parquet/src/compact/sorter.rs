@@ -83,7 +83,7 @@ impl Sorter {
 
     /// Adds the rows of a file. The run of the next file begins at `following`, if that is known: rows before it can be written.
     pub(super) fn add(&mut self, path: &Path, following: Option<i64>) -> Result<(), Error> {
-        for group in groups(path)? {
+        for group in groups(self.table, path)? {
             let group = self.conformed(path, &group?)?;
             let failed = Error::parquet("read", path);
             match &mut self.held {
