@@ -120,7 +120,7 @@ fn descriptors_that_are_not_to_be_had_are_an_error() {
 
 /// Rust's runtime puts `/dev/null` in the place of what is closed, so that each write succeeds and nothing arrives.
 #[test]
-fn a_standard_output_that_is_closed_is_an_error() {
+fn a_standard_output_that_takes_nothing_is_an_error() {
     for arguments in [
         "captures/write_bw_loss.pcap",
         "captures/write_bw_loss.pcap --format json",
@@ -128,10 +128,15 @@ fn a_standard_output_that_is_closed_is_an_error() {
         "--version",
         "",
     ] {
-        let ended = limited(":", &format!("{arguments} >&-"));
-        assert_eq!(ended.code, Some(2), "{arguments}: {ended:?}");
-        let is_said = ended.stderr.contains("the standard output is closed");
-        assert!(is_said, "{arguments}: {}", ended.stderr);
+        for (output, said) in [
+            (">&-", "is closed"),
+            ("1< /dev/null", "is open for reading alone"),
+        ] {
+            let ended = limited(":", &format!("{arguments} {output}"));
+            assert_eq!(ended.code, Some(2), "{arguments}: {ended:?}");
+            let is_said = ended.stderr.contains(&format!("the standard output {said}"));
+            assert!(is_said, "{arguments}: {}", ended.stderr);
+        }
     }
     // Whoever wants none of it says so, for reading and writing as well (Python's `subprocess.DEVNULL`).
     for wanted in ["> /dev/null", "1<> /dev/null"] {

@@ -83,7 +83,7 @@ pub extern "C" fn before_runtime() {
 /// Exit codes: 0 done, 1 a finding that `--fail-on` names, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
     limits::hear();
-    if let Some(error) = limits::closed_output() {
+    if let Some(error) = limits::no_output() {
         messages::report(&error);
         return ExitCode::from(2);
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use rustix::io::{Errno, fcntl_getfd};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGABRT, SIGXFSZ};
 use signal_hook::flag;
 
@@ -19,15 +20,27 @@ static IS_OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Looks whether there is a standard output. Rust's runtime puts `/dev/null` in the place of one that is closed, so that this comes before it.
 pub(crate) fn look_at_output() {
-    let is_closed = fcntl_getfd(rustix::stdio::stdout()) == Err(Errno::BADF);
+    let is_closed = fcntl_getfl(rustix::stdio::stdout()) == Err(Errno::BADF);
     IS_OUTPUT_CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
-/// That the standard output was closed from the start.
-pub(crate) fn closed_output() -> Option<anyhow::Error> {
-    let is_closed = IS_OUTPUT_CLOSED.load(Ordering::Relaxed);
-    is_closed
-        .then(|| anyhow!("the standard output is closed\nhint: > /dev/null, if nothing is to be printed"))
+/// That nothing can be written to the standard output: it was closed from the start, or is open for reading alone. Rust's runtime takes the
+/// system's error of such a write (EBADF) for success.
+pub(crate) fn no_output() -> Option<anyhow::Error> {
+    let is_for_reading = || {
+        let flags = fcntl_getfl(rustix::stdio::stdout());
+        flags.is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDONLY)
+    };
+    let state = if IS_OUTPUT_CLOSED.load(Ordering::Relaxed) {
+        "is closed"
+    } else if is_for_reading() {
+        "is open for reading alone"
+    } else {
+        return None;
+    };
+    Some(anyhow!(
+        "the standard output {state}\nhint: > /dev/null, if nothing is to be printed"
+    ))
 }
 
 /// From here on a file that reaches its largest size (`ulimit -f`) is an error of the write that reaches it, and memory that is not to be had

@@ -1,6 +1,9 @@
 //! Readers of checks, GPUs and switches for `metrics serve` that are killed.
 
 use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -118,4 +121,37 @@ fn a_killed_sender_of_metrics_is_said_and_reaped() {
         serving.at.get("/metrics").contains("roce_"),
         "it goes on to serve"
     );
+}
+
+/// The process that sends metrics does not outlive whoever serves them by as long as a receiver takes to answer: here without end.
+#[test]
+#[cfg(feature = "nxapi")]
+fn a_sender_of_metrics_ends_with_the_server() {
+    let folder = tempdir().unwrap();
+    let receiver = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", receiver.local_addr().unwrap());
+    let arguments = [
+        "--counters-only",
+        "--no-sandbox",
+        "--push",
+        &url,
+        "--push-every",
+        "1s",
+    ];
+    let serving = ServingCommand::new(folder.path(), &arguments);
+    let server = serving.child.id();
+    let (mut request, _) = receiver.accept().unwrap();
+    request
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
+        .unwrap();
+    let [(sender, _)] = children(server)[..] else {
+        panic!("one process beside the server: {:?}", children(server));
+    };
+    serving.signal(Signal::TERM);
+    let begun = Instant::now();
+    while Path::new("/proc").join(sender.to_string()).exists() {
+        // A request has 30 s, and the sender 2 s for what still waits.
+        assert!(begun.elapsed() < Duration::from_secs(15), "the sender goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -35,6 +35,8 @@ const MAX_TEXT: u64 = 16 << 20;
 pub(crate) const MAX_TOKEN: u64 = 16 << 10;
 /// Time until a request is sent again, at first and at most; it doubles in between.
 const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
+/// Time for what still waits when whoever serves has ended.
+const LAST_WAIT: Duration = Duration::from_secs(2);
 /// Longest time that a receiver's Retry-After is followed.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
@@ -83,17 +85,21 @@ pub(super) fn push(arguments: &Push) -> anyhow::Result<ExitCode> {
     }
     let token = token.as_deref().map(str::trim);
     let target = PushTarget::new(&arguments.url, arguments.ca.as_deref(), token)?;
-    let queue = WaitingRequests::default();
-    std::thread::scope(|scope| {
-        let sender = std::thread::Builder::new()
-            .name("push".to_owned())
-            .spawn_scoped(scope, || send(&target, &queue))
-            .context("no thread for requests")?;
-        read(&queue);
-        // A panic in it has been reported.
-        let _ = sender.join();
-        Ok(ExitCode::SUCCESS)
-    })
+    let queue = Arc::new(WaitingRequests::default());
+    let (ended, has_ended) = mpsc::channel::<()>();
+    let sent = Arc::clone(&queue);
+    std::thread::Builder::new()
+        .name("push".to_owned())
+        .spawn(move || {
+            // Dropped at its end, be that a panic, which has been reported.
+            let _ended = ended;
+            send(&target, &sent);
+        })
+        .context("no thread for requests")?;
+    read(&queue);
+    // Whoever serves has ended. A receiver that is silent is not waited for.
+    let _ = has_ended.recv_timeout(LAST_WAIT);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Takes texts until standard input ends.

@@ -4,10 +4,11 @@ use std::io::{BufWriter, Write};
 
 use roce_model::text::escape_json;
 use roce_sflow::{
-    AgentKey, AgentSummary, Estimate, Estimates, Place, Port, SampleCounts, SampleSummary, ShareEstimate,
-    TalkerShare,
+    AgentKey, AgentSummary, Estimate, Estimates, OpcodeShare, Place, Port, SampleCounts, SampleSummary,
+    ShareEstimate, TalkerShare,
 };
-use serde_json::{Value, json};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::{Map, Value, json};
 
 use crate::output::csv::CsvWriter;
 
@@ -122,42 +123,77 @@ fn counts(found: &SampleCounts) -> [(&'static str, u64); 19] {
     ]
 }
 
-fn agent(found: &AgentSummary, agents: &[AgentSummary]) -> Value {
-    let counts = counts(&found.counts).into_iter();
-    let counts: serde_json::Map<_, _> = counts
-        .map(|(name, value)| (name.to_owned(), json!(value)))
-        .collect();
-    json!({
-        "agent": found.key.address.to_string(),
-        "sub_agent": found.key.sub_agent,
-        "counts": counts,
-        "samples_ingress_and_egress": found.has_both_directions,
-        "places": found.places.iter().map(|(place, found)| estimates(*place, found)).collect::<Vec<_>>(),
-        "opcodes_of_roce": found.opcodes.iter().map(|found| json!({
-            "opcode": found.opcode.0,
-            "name": found.opcode.to_string(),
-            "of_roce": share(&found.share),
-        })).collect::<Vec<_>>(),
-        "talkers": found.talkers.iter().map(|found| talker(found, agents)).collect::<Vec<_>>(),
-    })
+/// A list in a document. Each element is made as it is written: the elements of a document together take a gigabyte.
+struct ElementList<'a, T>(&'a [T], &'a dyn Fn(&T) -> Value);
+
+impl<T> Serialize for ElementList<'_, T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(self.1))
+    }
 }
 
-/// Writes the document.
+/// An agent, of all of them.
+struct AgentDocument<'a>(&'a AgentSummary, &'a [AgentSummary]);
+
+impl Serialize for AgentDocument<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(found, agents) = self;
+        let counts: Map<_, _> = counts(&found.counts)
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect();
+        let opcode = |found: &OpcodeShare| {
+            json!({
+                "opcode": found.opcode.0,
+                "name": found.opcode.to_string(),
+                "of_roce": share(&found.share),
+            })
+        };
+        let mut object = to.serialize_map(None)?;
+        object.serialize_entry("agent", &found.key.address.to_string())?;
+        object.serialize_entry("sub_agent", &found.key.sub_agent)?;
+        object.serialize_entry("counts", &counts)?;
+        object.serialize_entry("samples_ingress_and_egress", &found.has_both_directions)?;
+        let places = ElementList(&found.places, &|(place, found)| estimates(*place, found));
+        object.serialize_entry("places", &places)?;
+        object.serialize_entry("opcodes_of_roce", &ElementList(&found.opcodes, &opcode))?;
+        let talkers = ElementList(&found.talkers, &|found| talker(found, agents));
+        object.serialize_entry("talkers", &talkers)?;
+        object.end()
+    }
+}
+
+/// All of it.
+struct SampleDocument<'a>(&'a SampleSummary);
+
+impl Serialize for SampleDocument<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(summary) = self;
+        let agents = &summary.agents[..];
+        let period = summary.period;
+        let documents: Vec<_> = agents.iter().map(|found| AgentDocument(found, agents)).collect();
+        let talkers = ElementList(&summary.talkers, &|found| talker(found, agents));
+        let never = ["losses", "retransmissions", "order", "time of one message"];
+        let mut object = to.serialize_map(None)?;
+        object.serialize_entry("schema_version", &SCHEMA_VERSION)?;
+        object.serialize_entry("confidence", &0.95)?;
+        object.serialize_entry("first_time_ns", &period.map(|period| period.first.0))?;
+        object.serialize_entry("last_time_ns", &period.map(|period| period.last.0))?;
+        object.serialize_entry("datagrams", &summary.datagrams)?;
+        object.serialize_entry("broken_datagrams", &summary.broken_datagrams)?;
+        object.serialize_entry("left_out_datagrams", &summary.left_out)?;
+        object.serialize_entry("agents", &documents)?;
+        object.serialize_entry("talkers", &talkers)?;
+        object.serialize_entry("never_shown", &never)?;
+        object.end()
+    }
+}
+
+/// Writes the document. It has no text but this program's own, numbers and addresses.
 pub(super) fn json(summary: &SampleSummary, out: &mut dyn Write) -> anyhow::Result<()> {
-    let agents = &summary.agents;
-    let document = json!({
-        "schema_version": SCHEMA_VERSION,
-        "confidence": 0.95,
-        "first_time_ns": summary.period.map(|period| period.first.0),
-        "last_time_ns": summary.period.map(|period| period.last.0),
-        "datagrams": summary.datagrams,
-        "broken_datagrams": summary.broken_datagrams,
-        "left_out_datagrams": summary.left_out,
-        "agents": agents.iter().map(|found| agent(found, agents)).collect::<Vec<_>>(),
-        "talkers": summary.talkers.iter().map(|found| talker(found, agents)).collect::<Vec<_>>(),
-        "never_shown": ["losses", "retransmissions", "order", "time of one message"],
-    });
-    out.write_all(escape_json(&format!("{document:#}\n")).as_bytes())?;
+    let mut out = BufWriter::new(out);
+    serde_json::to_writer_pretty(&mut out, &SampleDocument(summary))?;
+    out.write_all(b"\n")?;
     out.flush()?;
     Ok(())
 }
