@@ -364,9 +364,16 @@ impl Counts {
     }
 }
 
+/// Variable with the seed from which the property tests draw their inputs (proptest). With the same one a run that fails can be repeated;
+/// `cargo test` without it draws others each time.
+const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
+
 /// Unit, integration and documentation tests; examples are built.
 fn tests(workspace: &Workspace, perfetto: Option<&Path>, counts: &mut Counts) -> Result<()> {
     let mut cargo = workspace.cargo(["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
+    if std::env::var_os(PROPERTY_SEED).is_none() {
+        cargo.env(PROPERTY_SEED, "1");
+    }
     if let Some(python) = perfetto {
         // Read by `tests/command/perfetto.rs`.
         cargo.env("PERFETTO_PYTHON", python);

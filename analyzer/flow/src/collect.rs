@@ -32,6 +32,8 @@ pub struct Collector<'a> {
     /// The cell of verdicts that goes on, where it has several bins.
     cell: Cell,
     shards: Vec<Shard>,
+    /// One past the last bin that was emitted.
+    emitted: u64,
     timeline: TimelineColumns,
     events: EventColumns,
     pairs: HostPairs,
@@ -91,6 +93,7 @@ impl<'a> Collector<'a> {
             wide: (width < settings.bin).then(|| Wide::new(settings.bin)),
             cell: Cell::default(),
             shards: (0..shards).map(|_| Shard::default()).collect(),
+            emitted: 0,
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
             pairs: HostPairs::default(),
@@ -188,6 +191,7 @@ impl<'a> Collector<'a> {
     }
 
     fn bin(&mut self, number: u64, mut bins: Vec<(usize, Bin)>) -> Result<(), SinkError> {
+        self.emitted = number.saturating_add(1);
         let time = Time(number.saturating_mul(self.width.0));
         if self.cell.ends_before(time) || self.pairs.is_full() {
             self.end_cell();
@@ -327,7 +331,12 @@ impl<'a> Collector<'a> {
             }
             snapshot
         });
-        let complete = Time(self.complete().saturating_mul(self.width.0));
+        // Behind the end of all shards there are no bins but those that were emitted.
+        let complete = match self.complete() {
+            u64::MAX => self.emitted,
+            number => number,
+        };
+        let complete = Time(complete.saturating_mul(self.width.0));
         let wide = self.wide.as_ref();
         let progress = Progress {
             complete: wide.map_or(complete, |wide| wide.begin_of(complete)),

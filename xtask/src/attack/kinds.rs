@@ -90,6 +90,7 @@ pub(super) const KINDS: &[Kind] = &[
     capture("destinations", "one sender to new destinations, all marked", FLOW, |n, out| packets(n, out, |i, p| { p.to = i + 10; p.qpn = i; p.ce = true; })),
     capture("datagrams", "UD from new queue pairs", FLOW, datagrams),
     cheap("connections", "new REQ and REP of the connection manager", Memory::Fixed(384), connections),
+    cheap("unanswered", "REQ of new hosts, each twice, that nobody answers", Memory::PerItem(768), unanswered),
     capture("connected", "a REQ and a REP for each data packet of a new queue pair", FLOW, connected),
     capture("half-open", "requests of new flows that nobody answers", FLOW, |n, out| packets(n, out, |i, p| { *p = Packet::new(READ_REQUEST); p.from = i + 10; p.qpn = i; })),
     capture("answers", "ACKs of new queue pairs without data", FLOW, |n, out| packets(n, out, |i, p| { *p = Packet::new(ACK); p.qpn = i + 16; })),
@@ -183,6 +184,14 @@ fn connections(n: u64, out: &mut dyn Write) -> io::Result<()> {
             0 => cm(1, 2, 0x10, i / 2, i),
             _ => cm(2, 1, 0x13, i / 2, i),
         };
+    })
+}
+
+/// Each request is sent again once all were sent.
+fn unanswered(n: u64, out: &mut dyn Write) -> io::Result<()> {
+    packets(n, out, |i, packet| {
+        let pair = i % n.div_ceil(2);
+        *packet = cm(2 * pair, 2 * pair + 1, 0x10, pair, pair);
     })
 }
 

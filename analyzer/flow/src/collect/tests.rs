@@ -250,6 +250,18 @@ impl Sink for SinkProgress {
 }
 
 #[test]
+fn behind_the_end_of_all_shards_a_run_has_come_to_its_last_bin() {
+    let mut got = SinkProgress::default();
+    let mut collector = Collector::new(1, settings(), vec![&mut got]);
+    let bins = vec![bin(5, vec![row(1, 1, 1, 1)], &[])];
+    collector.push(0, output(u64::MAX, bins)).unwrap();
+    collector.progress().unwrap();
+    drop(collector);
+    // Bins of 10 up to number 5: an interval of the screen that ends 584 years later would never be drawn.
+    assert_eq!(got.given.iter().map(|given| given.0).collect::<Vec<_>>(), [60]);
+}
+
+#[test]
 fn whoever_looks_gets_what_is_complete() {
     let live = |flow: u64, timeouts| FlowRow {
         flow_id: FlowId(flow),

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use roce_model::{
@@ -222,7 +223,12 @@ fn taps(items: &Value) -> Result<(Vec<TapRow>, Vec<CnpReceiver>), Error> {
         Ok((tap, of_tap))
     })?;
     let mut taps = Vec::with_capacity(of_taps.len());
+    let mut numbers = BTreeSet::new();
     for (tap, of_tap) in of_taps {
+        if !numbers.insert(tap.tap) {
+            // Each of them would get all the rows of that tap.
+            return Err(Error::key("taps.tap"));
+        }
         taps.push(tap);
         receivers.extend(of_tap);
     }

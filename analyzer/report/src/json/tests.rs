@@ -306,4 +306,9 @@ fn documents_of_other_versions_are_refused() {
             "{said}"
         );
     }
+    let mut twice: Value = serde_json::from_str(&whole).unwrap();
+    let taps = twice["taps"].as_array_mut().unwrap();
+    taps.push(taps[0].clone());
+    let said = refused(&twice.to_string()).0;
+    assert!(said.starts_with("taps.tap is missing, or differs"), "{said}");
 }

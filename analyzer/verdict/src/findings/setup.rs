@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{
     Address, AttemptResult, Confidence, ConnectionAttempt, Evidence, FindingRow, RejectReason, Severity,
-    Span, Time,
+    Span, TapId, Time,
 };
 
 use super::super::numbers::{counted, note_first};
@@ -69,6 +69,8 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
         KindOfAttempt::default(),
     );
     let (mut first, mut confidence) = (None::<Time>, Confidence::High);
+    // Who sends at each tap.
+    let mut heard: Option<BTreeSet<(TapId, Address)>> = None;
     for attempt in attempts {
         let is_repeated = attempt.requests > 1;
         let (kind, name) = match attempt.result {
@@ -77,11 +79,11 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
                 (&mut refused, format!("{}: {}", ends(attempt), reason))
             }
             AttemptResult::Unanswered if is_repeated => {
-                let is_silent = !context
-                    .directory
-                    .flows()
-                    .any(|(tap, _, party)| tap == attempt.tap && party.source == attempt.destination);
-                if is_silent {
+                let heard = heard.get_or_insert_with(|| {
+                    let flows = context.directory.flows();
+                    flows.map(|(tap, _, party)| (tap, party.source)).collect()
+                });
+                if !heard.contains(&(attempt.tap, attempt.destination)) {
                     confidence = Confidence::Medium;
                 }
                 (

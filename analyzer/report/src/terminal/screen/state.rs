@@ -236,13 +236,13 @@ impl State {
         (active, sum)
     }
 
-    /// Adds up the intervals that are complete, so that drawings need not.
+    /// Adds up the intervals that are complete and shown, so that drawings need not.
     fn add_up(&mut self) {
-        let (Some(oldest), Some(end)) = (self.oldest(), self.complete.0.checked_div(self.width)) else {
+        let (Some(oldest), Some(newest)) = (self.oldest(), self.newest()) else {
             return;
         };
         self.sums.retain(|interval, _| *interval >= oldest);
-        for interval in oldest..end {
+        for interval in oldest..=newest {
             let sum = self.sum(interval);
             self.sums.insert(interval, sum);
         }
