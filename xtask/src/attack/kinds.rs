@@ -90,7 +90,7 @@ pub(super) const KINDS: &[Kind] = &[
     capture("destinations", "one sender to new destinations, all marked", FLOW, |n, out| packets(n, out, |i, p| { p.to = i + 10; p.qpn = i; p.ce = true; })),
     capture("datagrams", "UD from new queue pairs", FLOW, datagrams),
     cheap("connections", "new REQ and REP of the connection manager", Memory::Fixed(384), connections),
-    cheap("unanswered", "REQ of new hosts, each twice, that nobody answers", Memory::PerItem(768), unanswered),
+    capture("unanswered", "REQ of new hosts, each twice, that nobody answers", FLOW, unanswered),
     capture("connected", "a REQ and a REP for each data packet of a new queue pair", FLOW, connected),
     capture("half-open", "requests of new flows that nobody answers", FLOW, |n, out| packets(n, out, |i, p| { *p = Packet::new(READ_REQUEST); p.from = i + 10; p.qpn = i; })),
     capture("answers", "ACKs of new queue pairs without data", FLOW, |n, out| packets(n, out, |i, p| { *p = Packet::new(ACK); p.qpn = i + 16; })),
