@@ -22,6 +22,8 @@ const ENOUGH_TIMEOUTS: f64 = 4.0;
 const MANY_TIMEOUTS: f64 = 8.0;
 /// The weight of an answer to a NAK after any time, of a sender that congestion control slows.
 const SLOWED: f64 = -3.0;
+/// The logarithm of four.
+const TIMER_RANGE: f64 = 2.0 * core::f64::consts::LN_2;
 /// A weight that no other evidence makes up for.
 const NEVER: f64 = -1e6;
 /// The timer is not that of a sender which sent packets so shortly before, or a little before.
@@ -62,6 +64,8 @@ pub(super) struct LearnedTimes {
     timer: Histogram,
     /// The logarithms of the longest waits for progress that ended without a run.
     waits: Vec<f64>,
+    /// Those of the waits behind which a run began that no NAK requested: nothing but a timer does that.
+    timeouts: Vec<f64>,
     /// The logarithm of the share of NAKs for which a timeout came nevertheless.
     timeout_despite_nak: f64,
     /// NAKs for just the begin of a run, and those of them for which a timeout came.
@@ -83,6 +87,7 @@ impl LearnedTimes {
             implied: OneHump::new(),
             timer: Histogram::new(),
             waits: Vec::new(),
+            timeouts: Vec::new(),
             timeout_despite_nak: 0.0,
             naks: (0.0, 0.0),
         }
@@ -92,6 +97,7 @@ impl LearnedTimes {
     pub(super) fn from_runs(runs: &[Circumstances], waits: &[Span]) -> Self {
         let mut learned = Self::new();
         learned.know(waits);
+        learned.timeouts = runs.iter().filter_map(alone).map(ln).collect();
         let of_naks = runs.iter().filter_map(|run| run.nak.filter(is_asked_for));
         learned
             .nak
@@ -108,6 +114,7 @@ impl LearnedTimes {
             }
             next.fit();
             next.waits = learned.waits;
+            next.timeouts = learned.timeouts;
             learned = next;
         }
         learned
@@ -167,7 +174,8 @@ impl LearnedTimes {
     }
 
     fn shares(&self, run: &Circumstances) -> Shares {
-        let waits = run.waits.map(|wait| self.expired(wait));
+        let is_asked_for = run.nak.as_ref().is_some_and(is_asked_for);
+        let waits = run.waits.map(|wait| self.expired(wait, is_asked_for));
         let timeout = if run.shows_silence() {
             sum_of(&waits) - many(&run.waits).ln() + self.at_the_begin(run)
         } else {
@@ -198,8 +206,8 @@ impl LearnedTimes {
         }
     }
 
-    /// The weight of a timer that expired after `wait`.
-    fn expired(&self, wait: Span) -> f64 {
+    /// The weight of a timer that expired after `wait`. `is_asked_for`: a NAK requested what the sender repeats.
+    fn expired(&self, wait: Span, is_asked_for: bool) -> f64 {
         if wait < SILENCE {
             return NEVER;
         }
@@ -211,7 +219,20 @@ impl LearnedTimes {
         // It would have expired in waits that are longer by a third. A capture with more timeouts has more waits of any kind.
         let longer = self.waits.iter().filter(|kept| **kept - 0.26 > wait).count();
         let survived = as_float(longer as u64) * (MANY_TIMEOUTS / self.timer.weight()).min(1.0);
-        self.timer.at(wait) - if is_short { 12.0 } else { 0.0 } - 2.0 * survived.min(4.0)
+        let outlived = if is_asked_for { self.outlived(wait) } else { 0.0 };
+        self.timer.at(wait) - if is_short { 12.0 } else { 0.0 } - 2.0 * survived.min(4.0) - 2.0 * outlived
+    }
+
+    /// The number of timeouts without a NAK, four at the most, that a timer of the logarithm `wait` would have come before: all of them took
+    /// more than four times as long. A timer expires between one and four times its time (IBTA 9.7.6.1.3).
+    fn outlived(&self, wait: f64) -> f64 {
+        let is_longer = |timeout: &&f64| **timeout > wait + TIMER_RANGE;
+        let longer = self.timeouts.iter().filter(is_longer).count();
+        let fits = self
+            .timeouts
+            .iter()
+            .any(|timeout| (timeout - wait).abs() <= TIMER_RANGE);
+        if fits { 0.0 } else { as_float(longer.min(4) as u64) }
     }
 
     /// The weight of a timeout that makes the sender begin there: at what is not acknowledged, after nobody asked for it.
@@ -296,6 +317,14 @@ impl OneHump {
     }
 }
 
+/// How long the sender's timer ran at least before a run for which nothing but a timer was captured: since it last began.
+fn alone(run: &Circumstances) -> Option<Span> {
+    let has_cause = run.nak.is_some() || run.rnr.is_some() || run.implied.0 != 0;
+    let waits = run.waits.iter().filter(|wait| wait.0 != 0);
+    let wait = waits.min().filter(|wait| **wait >= SILENCE)?;
+    (!has_cause && !run.is_blind && run.shows_silence()).then_some(*wait)
+}
+
 /// True if a NAK names just the PSN at which the run begins, and no run began there before.
 fn is_asked_for(nak: &NamedPsn) -> bool {
     nak.ahead == 0 && !nak.is_answered
@@ -375,7 +404,7 @@ mod tests {
     }
 
     /// A run without a NAK, after `silence`.
-    fn alone(silence: u64) -> Circumstances {
+    fn by_timer(silence: u64) -> Circumstances {
         Circumstances {
             nak: None,
             ..after_nak(silence, silence)
@@ -416,6 +445,18 @@ mod tests {
         );
     }
 
+    /// A queue holds back answers to some NAKs; a timer of 20 ms never expires after 148 us.
+    #[test]
+    fn a_second_hump_that_timeouts_without_a_nak_outlived_is_no_timer() {
+        let answers = (0..60).map(|at| after_nak(9_000 + at * 100, 5_000));
+        let held_back = (0..18).map(|at| after_nak((100 + 4 * at) * US, (80 + 4 * at) * US));
+        let timeouts = (0..6).map(|at| by_timer((19_900 + 20 * at) * US));
+        let runs: Vec<_> = answers.chain(held_back).chain(timeouts).collect();
+        let learned = LearnedTimes::from_runs(&runs, &[]);
+        let found: Vec<_> = runs.iter().map(|run| learned.cause(run).trigger).collect();
+        assert_eq!(count(&found, Trigger::Timeout), 6, "{found:?}");
+    }
+
     #[test]
     fn equal_packets_have_equal_causes_whatever_came_before() {
         let once = busy_host();
@@ -428,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_silence_without_a_nak_is_a_timeout_from_the_first_one_on() {
-        let cause = LearnedTimes::new().cause(&alone(67 * MS));
+        let cause = LearnedTimes::new().cause(&by_timer(67 * MS));
         assert_eq!((cause.trigger, cause.is_sure), (Trigger::Timeout, true));
     }
 
@@ -439,7 +480,7 @@ mod tests {
             .map(|more| Circumstances {
                 silence: Span(2_500),
                 beyond_acked: Some(-3),
-                ..alone(16_500 + 100 * more)
+                ..by_timer(16_500 + 100 * more)
             })
             .collect();
         assert_eq!(count(&triggers(&copies), Trigger::Timeout), 0);
@@ -447,8 +488,8 @@ mod tests {
 
     #[test]
     fn far_less_than_all_other_timeouts_is_none() {
-        let mut runs = vec![alone(67 * MS); 8];
-        runs.push(alone(200 * US));
+        let mut runs = vec![by_timer(67 * MS); 8];
+        runs.push(by_timer(200 * US));
         let found = triggers(&runs);
         assert_eq!(count(&found, Trigger::Timeout), 8);
     }
@@ -459,7 +500,7 @@ mod tests {
         let blind = |silence| Circumstances {
             is_blind: true,
             beyond_acked: None,
-            ..alone(silence)
+            ..by_timer(silence)
         };
         let learned = LearnedTimes::new();
         assert_eq!(learned.cause(&blind(55 * US)).trigger, Trigger::Unknown);
@@ -476,7 +517,7 @@ mod tests {
             missing: 687,
             not_captured: 687,
             silence: Span(9_200),
-            ..alone(1_046 * US)
+            ..by_timer(1_046 * US)
         };
         let cause = LearnedTimes::new().cause(&thinned);
         assert_eq!(cause.trigger, Trigger::Unknown);
@@ -492,7 +533,7 @@ mod tests {
                 ahead: 0,
                 is_answered: false,
             }),
-            ..alone(before)
+            ..by_timer(before)
         };
         let learned = LearnedTimes::new();
         assert_eq!(learned.cause(&after(700 * US)).trigger, Trigger::Rnr);
@@ -504,7 +545,7 @@ mod tests {
         let implied = |after: u64| Circumstances {
             implied: Span(after),
             is_fetch: true,
-            ..alone(after + 300 * US)
+            ..by_timer(after + 300 * US)
         };
         let mut runs: Vec<_> = (0..8).map(|more| implied((20 + more) * US)).collect();
         assert_eq!(triggers(&runs), [Trigger::ImpliedNak; 8]);
