@@ -37,6 +37,8 @@ pub(super) struct Party {
     pub(super) lost_behind: u64,
     /// Time in which its sender stood still: waits for timers, for receive buffers, and pauses; of all its epochs.
     pub(super) stood_still_ns: u64,
+    /// Time from its first packet to its last; of all its epochs.
+    pub(super) lasted_ns: u64,
     /// Share of the flow's packets that the capture has.
     pub(super) coverage: Coverage,
     /// Its packets overtake each other, or come twice.
@@ -150,6 +152,7 @@ impl Directory {
                 proven: 0,
                 lost_behind: 0,
                 stood_still_ns: 0,
+                lasted_ns: 0,
                 coverage: Coverage::default(),
                 disturbed: false,
             };
@@ -175,6 +178,8 @@ impl Directory {
         let stood_still = [row.time_timeout_ns, row.time_rnr_ns, row.time_paused_ns];
         let stood_still = stood_still.into_iter().flatten();
         party.stood_still_ns = stood_still.fold(party.stood_still_ns, u64::saturating_add);
+        let lasted = row.last_time.since(row.first_time).0;
+        party.lasted_ns = party.lasted_ns.saturating_add(lasted);
         party.coverage.add(Coverage::from_row(row));
         let pair = (row.tap, row.source, row.destination);
         if is_disturbed(row) {

@@ -35,6 +35,7 @@ use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, PauseFrame, TapId, Ti
 
 pub(super) use arrived::fills_link;
 use arrived::{ArrivedData, cell_end};
+pub(super) use facts::{SilenceEnd, StallFacts};
 use kinds::{ECN, INCAST, KINDS, LOSS};
 pub(super) use open::FinishedEpisode;
 use open::{FlowBin, Mode, NOWHERE, Open};

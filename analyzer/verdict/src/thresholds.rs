@@ -278,6 +278,9 @@ thresholds! {
     STALL_LONG, stall_long: Span = Span(500_000_000), "ns",
         "A silence in the middle of a message of this length is a warning even when nothing captured explains it.",
         "No busy host leaves a process waiting for so long; shorter ones are common on loaded machines.";
+    STALL_SHARE, stall_share: f64 = 0.25, "",
+        "Waits for late answers that take this share of a flow's time are a warning.",
+        "The sender could have sent a third more without them.";
     GPU_BUSY, gpu_busy: f64 = 0.3, "",
         "An episode before or behind which a GPU's load is below this says nothing of whether the GPU waited.",
         "A GPU that has nothing to do cannot be kept from it; loads of jobs that compute are far above.";

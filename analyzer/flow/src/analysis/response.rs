@@ -14,7 +14,7 @@ use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
 use crate::table::state::Cold;
 use crate::timing::latency::{Answer, SentRequest, Times, What};
-use crate::timing::stall::MIN_STALL;
+use crate::timing::stall::{MIN_STALL, is_late_answer};
 use crate::transport::{AnswerEvidence, Transport as _};
 
 impl Analysis {
@@ -406,8 +406,9 @@ impl Analysis {
         }
         // Without an answer before there is nothing to compare the first one with.
         let cold = &self.table.cold[at];
-        let known = cold.times.as_deref().is_some_and(|times| times.shortest().0 > 0);
-        if known && self.is_stall(at, silence) {
+        let packets = cold.totals.packets + u64::from(self.table.hot[at].counts.packets);
+        let shortest = cold.times.as_deref().map_or(Span(0), Times::shortest);
+        if is_late_answer(silence, packets, shortest) {
             self.table.cold[at].pace.end(time);
             self.stall(at, before.since, silence, None, "ended by an answer");
         }

@@ -18,6 +18,13 @@ const RARE: u64 = 256;
 /// more.
 const HABIT: u8 = 16;
 
+/// True if a sender that had sent `packets` waited for `silence` for an answer, far beyond the `shortest` time of one; 0: none was
+/// measured. How often that happens is no habit of the sender: others answer.
+pub(crate) fn is_late_answer(silence: Span, packets: u64, shortest: Span) -> bool {
+    let usual = shortest.0.saturating_mul(TIMES);
+    shortest.0 > 0 && packets >= KNOWN_AFTER && silence >= MIN_STALL && silence.0 >= usual
+}
+
 /// Length of a silence from which a flow's [`SilenceHistory`] examines it: [`MIN_STALL`], times four for
 /// each class of silences that are the flow's habit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -111,6 +118,16 @@ mod tests {
         // Answers take 100 us: 5 ms.
         assert!(!pace.is_stall(Span(4 * MS), 1_000, Span(MS), Span(100 * US)));
         assert!(pace.is_stall(Span(5 * MS), 1_000, Span(MS), Span(100 * US)));
+    }
+
+    #[test]
+    fn an_answer_is_late_against_the_shortest_one() {
+        let late = |silence, packets, shortest| is_late_answer(Span(silence), packets, Span(shortest));
+        assert!(late(MS, 32, 6 * US), "50 x 6 us are less than 1 ms");
+        assert!(!late(MS - 1, 32, 6 * US));
+        assert!(!late(MS, 31, 6 * US));
+        assert!(!late(4 * MS, 1_000, 100 * US) && late(5 * MS, 1_000, 100 * US));
+        assert!(!late(100 * MS, 1_000, 0), "no answer was measured");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Span, TapId, Time};
 
 use super::super::directory::Directory;
-use super::facts::StallFacts;
+use super::facts::{SilenceEnd, StallFacts};
 use super::open::{FinishedEpisode, Share};
 
 /// Limit of stalls, and of runs of retransmissions.
@@ -17,6 +17,7 @@ struct Stall {
     flow: FlowId,
     start: Time,
     end: Time,
+    ended_by: SilenceEnd,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,7 @@ impl Stalls {
                 flow,
                 start: event.time,
                 end: Time(event.time.0.saturating_add(event.value.unwrap_or_default())),
+                ended_by: SilenceEnd::new(event),
             });
         } else if event.detail.as_deref() == Some("timeout") && self.timeouts.len() < MAX_STALLS {
             self.timeouts.push((event.tap, flow, event.time));
@@ -114,6 +116,7 @@ impl Stalls {
             longest: stall.end.since(stall.start),
             destination,
             by_timeout: self.ended_by_timeout(stall, near),
+            ended_by: stall.ended_by,
         });
         FinishedEpisode {
             victims: flows.iter().take(5).map(|(flow, _)| *flow).collect(),

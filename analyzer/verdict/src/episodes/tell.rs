@@ -8,6 +8,7 @@ use roce_model::{Address, Confidence, EpisodeKind, EpisodeRow, FlowId};
 use super::super::directory::{Directory, Party};
 use super::super::numbers::{counted, percent, some};
 use super::FinishedEpisode;
+use super::facts::SilenceEnd;
 use super::pauses::LINK;
 
 /// Number of marked packets that is no accident.
@@ -262,9 +263,11 @@ fn stall(facts: &FinishedEpisode, directory: &Directory) -> (String, Confidence)
             },
         )
     } else {
-        (
-            format!("{who} stood still for {longest} in the middle of a message"),
-            Confidence::Medium,
-        )
+        let how = match stall.ended_by {
+            SilenceEnd::Answer => format!("waited {longest} for an answer"),
+            SilenceEnd::NextPacket => format!("stood still for {longest} in the middle of a message"),
+            SilenceEnd::Retransmission => format!("stood still for {longest} before a retransmission"),
+        };
+        (format!("{who} {how}"), Confidence::Medium)
     }
 }

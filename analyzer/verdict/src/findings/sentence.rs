@@ -388,6 +388,11 @@ impl<'a> RootStory<'a> {
                 hosts(&receivers, "receiver"),
                 hosts(&senders, "sender")
             ),
+            "stall" if !senders.is_empty() && self.awaits_answers() => format!(
+                "{} waited for late answers of {}",
+                hosts(&senders, "sender"),
+                hosts(&receivers, "receiver")
+            ),
             "stall" if !senders.is_empty() => format!(
                 "{} stood still in the middle of messages to {}",
                 hosts(&senders, "sender"),
@@ -402,6 +407,12 @@ impl<'a> RootStory<'a> {
         let words = self.root.row.summary.strip_prefix("the network lost ");
         let words = words.and_then(|words| words.split(" of ").next());
         words.unwrap_or("packets").to_owned()
+    }
+
+    /// True if all of its silences are waits for answers.
+    fn awaits_answers(&self) -> bool {
+        let waits = self.count("stall", "awaiting_answers");
+        waits > 0 && waits == self.count("stall", "stalls")
     }
 
     /// Which kinds of fatal NAKs came.
@@ -503,6 +514,7 @@ impl<'a> RootStory<'a> {
             let stalls = self.count("stall", "stalls");
             let how = match (timeouts, stalls) {
                 (0, 0) => String::new(),
+                (0, stalls) if self.awaits_answers() => format!(" in {}", thousands(stalls, "wait")),
                 (0, stalls) => format!(" in {}", thousands(stalls, "stall")),
                 (timeouts, _) => format!(" in {}", thousands(timeouts, "timeout")),
             };

@@ -1,4 +1,4 @@
-//! The finding about flows that stand still in the middle of a message.
+//! The finding about flows that stand still in the middle of a message, or wait long for answers.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,30 +6,79 @@ use roce_model::{
     Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Period, RankEnd, Severity, Span, TapId,
 };
 
-use super::super::episodes::Episode;
-use super::super::numbers::{counted, note_first, percent, share};
+use super::super::episodes::{Episode, SilenceEnd, StallFacts};
+use super::super::numbers::{counted, note_first, percent, reaches, share};
 use super::missed::MissedByTaps;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::worst::Worst;
 
 pub(super) const STALL: Rule = Rule {
     id: "stall",
-    title: "flows stood still in the middle of a message",
+    title: "flows stood still in the middle of a message, or waited for answers",
     meaning: "A message was under way and no packet of it came for far longer than usual for the flow: lost packets and a \
-              timeout, a pause, or a sender that was not served. An idle application is none: between messages a flow may \
+              timeout, a pause, or a sender that was not served. Or all was sent, and the answer came far later than others: \
+              its receiver, or the way back, was late. An idle application is none: between messages a flow may \
               be silent for any time.",
     method: "Stall events (a silence inside a message, far beyond the flow's own pace) of at least stall_least, by \
-             destination; with the retransmission runs by timeout that ended them. The price is the time \
+             destination; with the retransmission runs by timeout that ended them. Waits for answers, of 1 ms and of 50 times the shortest \
+             answer at least, count where those of a flow are stall_least in sum; shorter ones not while marks or \
+             many senders show a queue at one of its hosts. The price is the time \
              that these flows waited for timers and receive buffers or were paused (time_*_ns), or the stalls where they are longer. Of low confidence at a tap that lost records.",
     source: "The definition of the analysis; training steps wait for the slowest message.",
-    thresholds: &["stall_least", "stall_long"],
+    thresholds: &["stall_least", "stall_long", "stall_share"],
     severity: Severity::Info,
     otherwise: "warning when a timeout ended one of them, when packets to the same host were lost, refused or paused \
-                meanwhile, or when one lasted stall_long",
+                meanwhile, when one lasted stall_long, or when waits for answers take stall_share of a flow's time",
     confidence: "high when a timeout ended every stall, unless retransmit.timeout is less sure; medium when nothing captured says why; low \
                  at a tap that lost records, or that shows a part of its flows only",
     ..Rule::TALLIED
 };
+
+/// True if a queue at one of the flow's hosts, which marks or many senders show, explains that an answer came late.
+fn is_of_a_queue(context: &Context<'_>, wait: &Episode, facts: &StallFacts) -> bool {
+    let ends = context
+        .directory
+        .party(wait.row.tap, facts.flow)
+        .map(|party| [Some(party.source), Some(party.destination)]);
+    let ends = ends.unwrap_or([facts.destination, None]);
+    context
+        .episodes
+        .iter()
+        .take_while(|other| other.row.start_time <= wait.row.end_time)
+        .any(|other| {
+            matches!(other.row.kind, EpisodeKind::Incast | EpisodeKind::Ecn)
+                && other.row.end_time >= wait.row.start_time
+                && other.row.destination.is_some()
+                && ends.contains(&other.row.destination)
+        })
+}
+
+/// The silences that count, each with its facts.
+pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFacts)> {
+    let least = context.thresholds.stall_least;
+    let mut waited: BTreeMap<(TapId, FlowId), u64> = BTreeMap::new();
+    let mut found = Vec::new();
+    for episode in context.distinct(EpisodeKind::Stall) {
+        let Some(facts) = episode.facts.stall else {
+            continue;
+        };
+        let is_long = facts.longest >= least;
+        if facts.ended_by == SilenceEnd::Answer {
+            if is_long || !is_of_a_queue(context, episode, &facts) {
+                let sum = waited.entry((episode.row.tap, facts.flow)).or_default();
+                *sum = sum.saturating_add(facts.longest.0);
+                found.push((episode, facts));
+            }
+        } else if is_long {
+            found.push((episode, facts));
+        }
+    }
+    found.retain(|(episode, facts)| {
+        let sum = waited.get(&(episode.row.tap, facts.flow));
+        facts.ended_by != SilenceEnd::Answer || sum.is_some_and(|sum| *sum >= least.0)
+    });
+    found
+}
 
 /// True if something else that was captured explains a stall: losses on the way to the same host, a host without
 /// buffers, pauses.
@@ -72,6 +121,24 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
+/// The silences in words: of `all`, `answers` are waits for answers and `within` lie in a message.
+fn what(all: u64, answers: u64, within: u64) -> String {
+    if answers == all {
+        return format!("{} for late answers", counted(all, "wait"));
+    }
+    let others = counted(all - answers, "stall");
+    let within = if within > 0 && within == all - answers {
+        " in the middle of a message"
+    } else {
+        ""
+    };
+    let answers = match answers {
+        0 => String::new(),
+        waits => format!(" and {} for late answers", counted(waits, "wait")),
+    };
+    format!("{others}{within}{answers}")
+}
+
 pub(super) fn stall(
     context: &Context<'_>,
     missed: &MissedByTaps,
@@ -84,14 +151,18 @@ pub(super) fn stall(
     // A flow that stood still several times is one flow.
     let mut flows: HashSet<FlowId> = HashSet::new();
     let (mut first, mut longest) = (None, None);
-    for episode in context.distinct(EpisodeKind::Stall) {
-        let Some(facts) = episode
-            .facts
-            .stall
-            .filter(|facts| facts.longest >= context.thresholds.stall_least)
-        else {
-            continue;
-        };
+    let (mut answers, mut within) = (0u64, 0u64);
+    let mut for_answers: BTreeMap<(TapId, FlowId), u64> = BTreeMap::new();
+    for (episode, facts) in stalls(context) {
+        match facts.ended_by {
+            SilenceEnd::Answer => {
+                answers += 1;
+                let sum = for_answers.entry((episode.row.tap, facts.flow)).or_default();
+                *sum = sum.saturating_add(facts.longest.0);
+            }
+            SilenceEnd::NextPacket => within += 1,
+            SilenceEnd::Retransmission => {}
+        }
         let waits = context
             .directory
             .ranks(episode.row.tap, facts.flow)
@@ -131,6 +202,7 @@ pub(super) fn stall(
         .count("flows", flows)
         .count("longest_ns", worst.most())
         .count("ended_by_timeout", by_timeout)
+        .count("awaiting_answers", answers)
         .count("explained", explained)
         .count("stood_still_ns", stood)
         .text("worst", worst.names());
@@ -149,7 +221,12 @@ pub(super) fn stall(
         0 => String::new(),
         times => format!(", {times} of them until a timeout"),
     };
-    let severity = if explained > 0 || worst.most() >= context.thresholds.stall_long.0 {
+    let takes_most = for_answers.iter().any(|((tap, flow), sum)| {
+        let party = context.directory.party(*tap, *flow);
+        party.is_some_and(|party| reaches(*sum, party.lasted_ns, context.thresholds.stall_share))
+    });
+    let is_long = worst.most() >= context.thresholds.stall_long.0;
+    let severity = if explained > 0 || takes_most || is_long {
         Severity::Warning
     } else {
         Severity::Info
@@ -157,13 +234,17 @@ pub(super) fn stall(
     Some(STALL.finding(
         (severity, confidence),
         format!(
-            "{} in the middle of a message{timeout}; stood still for {}; the longest: {}{waits}",
-            counted(worst.all(), "stall"),
+            "{}{timeout}; stood still for {}; the longest: {}{waits}",
+            what(worst.all(), answers, within),
             stood_still(context, Span(stood), flows),
             worst.name()
         ),
         evidence,
-        "Look at what ended the longest stall: a retransmission run points to loss, a pause interval to PFC, neither to {senders}.",
+        if answers == worst.all() {
+            "Capture at {receivers}: where its answers are late there, look at its load; where not, at the way back."
+        } else {
+            "Look at what ended the longest stall: a retransmission run points to loss, a pause interval to PFC, neither to {senders}."
+        },
         first,
     ))
 }

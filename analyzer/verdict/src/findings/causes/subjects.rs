@@ -8,12 +8,13 @@ use roce_model::{
 };
 
 use super::super::super::directory::lost_behind;
+use super::super::super::episodes::Episode;
 use super::super::super::numbers::ranked;
 use super::super::super::numbers::{NEARLY_ALL, reaches};
 use super::super::cnp::ignores_cnps;
 use super::super::losses_there::LossesThere;
 use super::super::rule::Context;
-use super::super::{class, waste};
+use super::super::{class, stall, waste};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -460,14 +461,19 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
         _ => EpisodeKind::Pause,
     };
     let overruns = (id == "incast").then(|| context.overruns());
-    for episode in context.distinct(kind).chain(overruns.into_iter().flatten()) {
+    let episodes: Vec<&Episode> = match kind {
+        EpisodeKind::Stall => stall::stalls(context)
+            .into_iter()
+            .map(|(episode, _)| episode)
+            .collect(),
+        _ => context
+            .distinct(kind)
+            .chain(overruns.into_iter().flatten())
+            .collect(),
+    };
+    for episode in episodes {
         let row = &episode.row;
         let times = (row.start_time, row.end_time);
-        if let Some(facts) = episode.facts.stall
-            && facts.longest < context.thresholds.stall_least
-        {
-            continue;
-        }
         for flow in &episode.facts.named {
             let Some(mut subject) = unsigned(context, row.tap, *flow, times) else {
                 continue;
