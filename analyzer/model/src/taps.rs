@@ -33,7 +33,7 @@ table! {
     stamp_quantum_ns: u64, "ns", "Resolution of the stamps: as the file states it, or the coarser one that they show where several frames in a row have one stamp.";
     clock_reference: Option<TapId>, "", "The tap whose clock this one was compared with, directly or through others: both saw the same packets. Absent: nothing was matched, or it is the reference itself, or shares its clock.";
     clock_offset_ns: Option<f64>, "ns", "Time by which its clock was ahead of the reference's at its first frame; its times in all tables are corrected by it. 0 where no correction is needed for every packet to arrive after it left. Absent without a reference.";
-    clock_drift_ppb: Option<f64>, "ppb", "Rate by which its clock was faster. Absent: the same packets were seen in one direction only.";
+    clock_drift_ppb: Option<f64>, "ppb", "Rate by which its clock was faster. Absent: the same packets were seen in one direction only, or it moved the clock by less than twice clock_uncertainty_ns.";
     clock_uncertainty_ns: Option<f64>, "ns", "Uncertainty of the offset: with a larger error some packet would arrive before it left. At least half of the shortest round trip between the two taps. Absent: the same packets were seen in one direction only, which bounds one side.";
     matched_packets: u64, "packets", "Packets that another tap saw, too; CNPs, which cannot be distinguished, are not matched.";
     cut_frames: u64, "frames", "Frames stored with fewer bytes than they had on the wire.";

@@ -1,6 +1,7 @@
 //! The summary of a run: what its inputs, its decoder and its analysis counted.
 
 use roce_capture::{Interface, Summary};
+use roce_model::cast::float;
 use roce_model::{ClockStep, RunSummary, TapRow};
 
 use crate::align::{Alignment, Clock};
@@ -126,9 +127,13 @@ fn note_clock(tap: &mut TapRow, clock: &Clock, taps: &Taps) {
     tap.clock_offset_ns = Some(
         clock.correction.ahead_at(first) + clock.correction.faster_ppb * 1e-9 * clock.correction.ahead_ns,
     );
+    let length = tap.last_time.unwrap_or(first).since(first);
+    let drifted = clock.correction.faster_ppb.abs() * 1e-9 * float(length.0);
+    // A drift that the bound of the offset may hide, at either end, is not known.
+    let is_known = |uncertainty: f64| drifted <= 0.0 || drifted > 2.0 * uncertainty;
     tap.clock_drift_ppb = clock
         .uncertainty_ns
-        .is_some()
+        .is_some_and(is_known)
         .then_some(clock.correction.faster_ppb);
     tap.clock_uncertainty_ns = clock.uncertainty_ns;
 }
