@@ -214,10 +214,18 @@ fn loss(facts: &FinishedEpisode, there: &str, directory: &Directory) -> (String,
             confidence,
         );
     }
-    (
-        format!("packets to {there} were retransmitted{meanwhile}; what was lost is not in the capture"),
-        Confidence::Medium,
-    )
+    let requests = facts.named.iter().map(|flow| directory.party(facts.tap, *flow));
+    let mut requests = requests.peekable();
+    let lost_responses = |party: Option<&Party>| {
+        let peer = party.and_then(|party| directory.party(facts.tap, party.peer?));
+        peer.is_some_and(|peer| peer.lost > 0) && party.is_some_and(|party| party.lost == 0)
+    };
+    let what = if requests.peek().is_some() && requests.all(lost_responses) {
+        format!("responses of {there} were lost{meanwhile}, and requested again")
+    } else {
+        format!("packets to {there} were retransmitted{meanwhile}; what was lost is not in the capture")
+    };
+    (what, Confidence::Medium)
 }
 
 fn pause(facts: &FinishedEpisode) -> (String, Confidence) {

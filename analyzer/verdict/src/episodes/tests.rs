@@ -391,6 +391,28 @@ fn without_the_links_speed_frames_say_when_and_not_how_long() {
 }
 
 #[test]
+fn lost_responses_are_those_of_the_other_direction() {
+    let cause = |lost: u64| {
+        let requests = flow(1, 2);
+        let mut responses = back(&requests);
+        (responses.data_packets, responses.response_network_lost) = (1_000, Some(lost));
+        let mut run = TestRun::new();
+        let repeats: fn(&mut TimelineRow) = |row| row.retransmitted_packets = 1;
+        run.bin(1, &[(&requests, repeats)], &[]);
+        run.closed(&requests).closed(&responses);
+        run.episodes().first().map(|row| row.cause.to_string())
+    };
+    assert_eq!(
+        cause(3).as_deref(),
+        Some("responses of 10.0.0.2 were lost, and requested again")
+    );
+    assert_eq!(
+        cause(0).as_deref(),
+        Some("packets to 10.0.0.2 were retransmitted; what was lost is not in the capture")
+    );
+}
+
+#[test]
 fn stalls_that_overlap_on_the_way_to_one_host_are_one_episode() {
     let flows = [flow(1, 9), flow(2, 9), flow(3, 8)];
     let rows: Vec<Did<'_>> = flows.iter().map(|flow| (flow, clean as _)).collect();

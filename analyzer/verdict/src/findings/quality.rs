@@ -231,10 +231,16 @@ impl QualityTally {
         } else {
             String::new()
         };
+        // Senders that compute it wrong are named already.
+        let who = if wrong.is_empty() {
+            format!(": {}", worst.names())
+        } else {
+            String::new()
+        };
         Some(ICRC.finding(
             verdict,
             format!(
-                "{} of {} checked have a wrong ICRC ({}){dropped}",
+                "{} of {} checked have a wrong ICRC ({}){dropped}{who}",
                 counted(bad, "packet"),
                 checked.max(bad),
                 percent(of_checked)

@@ -68,7 +68,7 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
         KindOfAttempt::default(),
         KindOfAttempt::default(),
     );
-    let (mut first, mut confidence) = (None::<Time>, Confidence::High);
+    let (mut first, mut last, mut confidence) = (None::<Time>, None::<Time>, Confidence::High);
     // Who sends at each tap.
     let mut heard: Option<BTreeSet<(TapId, Address)>> = None;
     for attempt in attempts {
@@ -103,6 +103,7 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
         kind.waited = kind.waited.saturating_add(waited(attempt));
         kind.worst.add(waited(attempt), || name);
         note_first(&mut first, attempt.first_time);
+        last = last.max(Some(attempt.end_time));
     }
     let mut evidence = Evidence::default();
     evidence.count("attempts", attempts.len() as u64);
@@ -137,12 +138,14 @@ pub(super) fn setup(context: &Context<'_>) -> Option<FindingRow> {
     let all = [&refused, &unanswered, &late];
     let waited = all.iter().map(|kind| kind.waited).fold(0, u64::saturating_add);
     evidence.count("waited_ns", waited);
-    Some(SETUP.finding(
+    let mut row = SETUP.finding(
         (Severity::Warning, confidence),
         format!("{}; {} of waiting", parts.join("; "), Span(waited)),
         evidence,
         "Refused: the reason says what the other program lacks (invalid service id: nobody listens there). Unanswered: is the host up, and does \
          UDP port 4791 pass both ways? Late: look for losses of management datagrams, which only their own timer repeats.",
         first,
-    ))
+    );
+    row.last_time = last;
+    Some(row)
 }

@@ -116,7 +116,7 @@ impl WasteTally {
             )
         } else {
             (
-                "nothing shows that a packet was lost".to_owned(),
+                "whether packets or answers were lost is not shown".to_owned(),
                 (Severity::Info, Confidence::Low),
                 "Capture behind this tap, too: two taps show whether packets or answers are lost between them, or overtaken.",
             )

@@ -15,7 +15,10 @@ fn wrong_checksums() {
         finding(&run.conclude(), "icrc.bad").cloned()
     };
     let row = verdict(3, 1_000).unwrap();
-    assert_eq!(row.summary, "3 packets of 1000 checked have a wrong ICRC (0.3 %)");
+    assert_eq!(
+        row.summary,
+        "3 packets of 1000 checked have a wrong ICRC (0.3 %): 10.0.0.1 > 10.0.0.2 QP 0x11"
+    );
     assert_eq!(
         (row.severity, row.confidence),
         (Severity::Warning, Confidence::High)
@@ -80,7 +83,8 @@ fn packets_with_a_wrong_icrc_that_are_asked_for_again_are_one_finding() {
             .map(|row| (row.id, row.summary.to_string()))
             .collect::<Vec<_>>()
     };
-    let summary = "3 packets of 1000 checked have a wrong ICRC (0.3 %): the receiver dropped them, 3 packets were asked for again";
+    let summary = "3 packets of 1000 checked have a wrong ICRC (0.3 %): the receiver dropped them, 3 packets were asked for again: \
+                   10.0.0.1 > 10.0.0.2 QP 0x11";
     assert_eq!(of(&data), [("icrc.bad", summary.to_owned())]);
     // A fourth was lost for another reason.
     data.lost_downstream = Some(4);

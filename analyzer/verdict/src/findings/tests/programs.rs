@@ -145,6 +145,11 @@ fn connections_that_are_refused_unanswered_or_late() {
         late.summary,
         "1 connection made late (10.0.0.1 to 10.0.0.2 after 8.70 s, 2 repeats 4.30 s apart); 8.70 s of waiting"
     );
+    assert_eq!(
+        late.last_time,
+        Some(Time(8_700 * MS)),
+        "the end of the last attempt"
+    );
     // The end of a capture, and what was connected after all, are nothing.
     assert_eq!(found(&[attempt(AttemptResult::Unanswered)]), None);
     let after_all = [
