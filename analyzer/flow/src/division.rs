@@ -4,6 +4,7 @@
 //! Requests that follow each other closely are one burst, of which nothing is done by packet.
 
 mod answers;
+mod ids;
 mod pace;
 mod turns;
 
@@ -11,6 +12,8 @@ use roce_model::{Span, Time, TimeByState, TimeState, prefetch};
 
 pub(crate) use answers::OutstandingAnswer;
 use answers::{LONG_WAIT, OutstandingAnswers};
+use ids::IdCount;
+pub(crate) use ids::IdPlace;
 use pace::SendingRate;
 pub(crate) use pace::{BurstGap, SendingProgress};
 pub(crate) use turns::{Turns, TurnsHandle};
@@ -95,6 +98,7 @@ pub(crate) struct Division {
     answers: OutstandingAnswers,
     rate: SendingRate,
     quiet: Option<QuietSilence>,
+    ids: IdCount,
 }
 
 impl Division {
@@ -109,6 +113,7 @@ impl Division {
             answers: OutstandingAnswers::default(),
             rate: SendingRate::default(),
             quiet: None,
+            ids: IdCount::default(),
         }
     }
 
@@ -129,6 +134,11 @@ impl Division {
     /// The answers to the flow's requests.
     pub(crate) fn answers(&mut self) -> &mut OutstandingAnswers {
         &mut self.answers
+    }
+
+    /// How its sender counts its packets.
+    pub(crate) fn ids(&mut self) -> &mut IdCount {
+        &mut self.ids
     }
 
     /// A request after a silence that is no part of a burst, or an unusual one.

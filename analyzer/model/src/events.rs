@@ -87,6 +87,9 @@ names! {
         ResponseHole = "response_hole",
         /// A flow was silent in the middle of a message, or while requests waited for answers: `value` its length in ns, `psn` the request that ended it, `detail` the cause.
         Stall = "stall",
+        /// A sender that counts the packets of a flow in the IPv4 identification went on by `value` more than came by, in a silence of the
+        /// length `detail` behind which no PSN is missing: `psn` the request that ended it.
+        Unseen = "unseen",
         /// Two flows were paired as the two directions of a connection: once for both, with the lower `flow_id`; `value`
         /// the matches, `detail` the evidence.
         Paired = "paired",

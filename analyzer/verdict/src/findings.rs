@@ -48,6 +48,7 @@ mod switch;
 mod thin;
 mod trimmed;
 mod unpassed;
+mod unseen;
 mod waste;
 mod window;
 mod worst;
@@ -99,6 +100,7 @@ pub const RULES: &[Rule] = &[
     plan::PLAN,
     trimmed::TRIMMED,
     loss::NETWORK,
+    unseen::UNSEEN,
     switch::DROPS,
     loss::TIMEOUT,
     waste::WASTE,
@@ -171,6 +173,7 @@ pub(super) struct Findings {
     waste: waste::WasteTally,
     trimmed: trimmed::TrimmedTally,
     unpassed: unpassed::UnpassedTally,
+    unseen: unseen::UnseenTally,
     gpu: gpu::GpuTally,
     adapter: adapter::AdapterTally,
     signs: FlowSigns,
@@ -214,6 +217,7 @@ impl Findings {
             waste: waste::WasteTally::default(),
             trimmed: trimmed::TrimmedTally::default(),
             unpassed: unpassed::UnpassedTally::default(),
+            unseen: unseen::UnseenTally::default(),
             gpu: gpu::GpuTally::default(),
             adapter: adapter::AdapterTally::default(),
             signs: FlowSigns::default(),
@@ -232,6 +236,7 @@ impl Findings {
         self.signs.event(event);
         self.gaps.event(event);
         self.unpassed.event(event);
+        self.unseen.event(event);
     }
 
     /// Adds bytes that were sent at a tap in the current cell.
@@ -274,6 +279,7 @@ impl Findings {
         self.loss.captured(row);
         self.receiver.flow(row);
         self.waste.flow(row);
+        self.unseen.flow(row);
         self.trimmed.flow(row);
         self.signs.flow(row);
         if row.counted {
@@ -385,6 +391,7 @@ impl Findings {
             faulty,
             self.trimmed.trimmed(),
             loss,
+            self.unseen.unseen(&context),
             drops,
             self.loss.timeout(&context),
             self.waste.waste(&context),

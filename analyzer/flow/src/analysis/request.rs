@@ -8,7 +8,7 @@ use crate::analysis::request_history::RequestPlace;
 use crate::analysis::time_states::BeforeRequest;
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
-use crate::division::TurnsHandle;
+use crate::division::{IdPlace, TurnsHandle};
 use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, Refusal};
@@ -16,6 +16,7 @@ use crate::psn::request::{Again, NewConnection, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{BehindVerdict, Decision};
 use crate::table::state::{Cold, Hot};
+use crate::timing::stall::MIN_STALL;
 use crate::transport::Transport as _;
 
 impl Analysis {
@@ -53,7 +54,7 @@ impl Analysis {
                     .request(hot.turns, at, packet.time, packet.wire_bytes);
             }
             if hot.burst_gap.is_passed(silence) {
-                self.end_burst(at, silence, packet);
+                self.end_burst(at, silence, seen.newest_id, packet);
             }
             return Verdict::InOrder;
         }
@@ -62,7 +63,8 @@ impl Analysis {
 
     /// A request in order comes after a silence that no burst has.
     #[inline(never)]
-    fn end_burst(&mut self, at: FlowSlot, silence: Span, packet: &Packet) {
+    fn end_burst(&mut self, at: FlowSlot, silence: Span, newest_id: u16, packet: &Packet) {
+        self.look_for_unseen(at, silence, newest_id, packet);
         let hot = &self.table.hot[at];
         let in_message = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         let before = BeforeRequest {
@@ -75,6 +77,31 @@ impl Analysis {
             self.request_after_silence(at, silence, packet, Verdict::InOrder, in_message);
         }
         self.divide_request(at, before, Verdict::InOrder, packet);
+    }
+
+    /// Packets that the sender of the flow at `at` sent in a silence, and that never came by; `newest_id`: the identification before.
+    fn look_for_unseen(&mut self, at: FlowSlot, silence: Span, newest_id: u16, packet: &Packet) {
+        let (hot, cold) = (&self.table.hot[at], &mut self.table.cold[at]);
+        let Some(division) = &mut cold.division else {
+            return;
+        };
+        let skipped = division.ids().end_burst(IdPlace {
+            before: newest_id,
+            behind: packet.roce.ip_id,
+            packets: cold.totals.packets + u64::from(hot.counts.packets),
+        });
+        if skipped > 0 && silence >= MIN_STALL {
+            self.bins.events.push(EventRow {
+                time: packet.time - silence,
+                kind: EventKind::Unseen,
+                tap: hot.tap,
+                flow_id: Some(cold.id),
+                psn: Some(packet.roce.bth.psn().value()),
+                value: Some(skipped.into()),
+                detail: Some(silence.to_string().into()),
+                ..EventRow::default()
+            });
+        }
     }
 
     #[inline(never)]

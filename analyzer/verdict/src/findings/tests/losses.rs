@@ -1,6 +1,6 @@
 //! Losses, timeouts, receivers that refuse, stalls.
 
-use roce_model::{Confidence, HopRow, Period, TapRow, TimelineRow};
+use roce_model::{Confidence, HopRow, Period, TapRow, TimelineRow, Vantage};
 
 use super::*;
 
@@ -562,4 +562,40 @@ fn errors_that_end_a_connection_are_critical() {
         finding(&run_of(&[&naks]), "nak.fatal").is_none(),
         "sequence NAKs only"
     );
+}
+
+#[test]
+fn packets_that_never_came_by() {
+    let data = flow(1, 2);
+    let run = |change: fn(&mut FlowRow), silences: u64| {
+        let mut data = data.clone();
+        change(&mut data);
+        let mut run = TestRun::new();
+        let unseen = |time: u64| event(EventKind::Unseen, &data, time * MS, 1_024, "32.7 ms");
+        let events: Vec<_> = (0..silences).map(unseen).collect();
+        run.bin(2, &[(&data, |_| ())], &events);
+        run.closed(&data);
+        run.conclude()
+    };
+    let found = run(|_| (), 1);
+    assert_eq!(
+        fired(&found, "loss.unseen").summary,
+        "1024 packets of 10.0.0.1 never came by in its silence of 32.7 ms: lost before this tap with all retransmissions, or sent elsewhere: \
+         10.0.0.1 > 10.0.0.2 QP 0x11"
+    );
+    assert_eq!(fired(&found, "loss.unseen").confidence, Confidence::Low);
+    assert!(
+        found
+            .sentence
+            .starts_with("1024 packets of 10.0.0.1 never came by"),
+        "{}",
+        found.sentence
+    );
+    let silent = |run: &RunSummary| finding(run, "loss.unseen").is_none();
+    assert!(silent(&run(|_| (), 4)), "it sends to others");
+    assert!(
+        silent(&run(|row| row.capture_lost = 1, 1)),
+        "the capture missed packets"
+    );
+    assert!(silent(&run(|row| row.vantage = Some(Vantage::Sender), 1)));
 }
