@@ -141,7 +141,7 @@ table! {
     cnp_interval_max_ns: Option<u64>, "ns", "Time between two CNPs of this flow: longest.";
     cnp_interval_stddev_ns: Option<f64>, "ns", "Time between two CNPs of this flow: standard deviation.";
     cnp_trains: u64, "", "Trains of CNPs (each after at least 300 us without one) whose reaction was measured.";
-    cnp_reaction_p50: Option<f64>, "", "Payload rate in the window after a CNP train over the window before (100 us and 32 packets at least), of a flow that had more to send: median, within 6.25 %. Sender side only.";
+    cnp_reaction_p50: Option<f64>, "", "Payload rate in the window after a CNP train over the window before (100 us and 32 packets at least), of a flow that had more to send: median, within 6.25 %. Only where nothing before the tap marks or delays its packets.";
     cnp_reaction_max: Option<f64>, "", "Largest such ratio: the weakest reaction.";
     cnp_windows: u64, "windows", "Windows (200 us and 64 packets at least) with CNPs in which DCQCN, by whichever known parameter set allows most, allowed two thirds of the flow's mean rate or less, or of its rate in the window: they show a sender that ignores CNPs, or would.";
     cnp_windows_over: u64, "windows", "Windows of cnp_windows in which the flow sent 1.5 times what was allowed, or more. Evidence about the sender where the tap stands before the first congested place.";
@@ -184,7 +184,48 @@ table! {
     evicted: bool, "", "True if the row was closed early because more flows were live than --max-flows allows.";
 }
 
+/// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
+const MANY_ECT: u64 = 500;
+/// Trains of notifications, or notifications in fewer trains, that tell whether a sender reacts.
+const TRAINS_THAT_TELL: u64 = 3;
+const NOTIFICATIONS_THAT_TELL: u64 = 20;
+/// From this share of its rate on a sender did not react: one window's rate is uncertain by some percent.
+const UNMOVED: f64 = 0.97;
+
 impl FlowRow {
+    /// Notifications of congestion: none of those that a NAK brought about.
+    pub fn congestion_cnps(&self) -> u64 {
+        let cnp = self.cnp.unwrap_or_default();
+        cnp.saturating_sub(self.cnp_after_nak.unwrap_or_default())
+    }
+
+    /// True if notifications came while none of many packets was marked: all marking is behind the tap.
+    pub fn is_marked_behind(&self) -> bool {
+        self.ce == 0 && self.congestion_cnps() > 0 && self.ect0.saturating_add(self.ect1) >= MANY_ECT
+    }
+
+    /// True if its rate at the tap is the one at which its sender sends, as far as packets tell.
+    pub fn shows_sent_rate(&self) -> bool {
+        match self.vantage {
+            Some(Vantage::Sender) => true,
+            Some(Vantage::Receiver) | None => false,
+            // Nothing before the tap holds its packets up.
+            Some(Vantage::Between) => self.is_marked_behind() && self.network_lost == 0,
+        }
+    }
+
+    /// True if its sender went on with its rate, whatever notifications came. A slow share of a port, and an increase as
+    /// NVIDIA documents it, look alike.
+    pub fn is_unmoved(&self) -> bool {
+        let has_trains = self.cnp_trains >= TRAINS_THAT_TELL;
+        let goes_on = match self.cnp_reaction_p50 {
+            Some(reaction) if has_trains => reaction >= UNMOVED,
+            // One train that goes on is measured at its begin alone.
+            _ => self.congestion_cnps() >= NOTIFICATIONS_THAT_TELL && self.time_slowed_ns == Some(0),
+        };
+        goes_on && self.congestion_cnps() > 0 && self.shows_sent_rate()
+    }
+
     /// The key of the flow; `None` if the `flow_id` of the row is not the hash of its other columns.
     pub fn key(&self) -> Option<FlowKey> {
         let named = Service::named(self.service)?;

@@ -43,6 +43,8 @@ pub(super) struct Party {
     pub(super) coverage: Coverage,
     /// Its packets overtake each other, or come twice.
     pub(super) disturbed: bool,
+    /// Its sender went on with its rate, whatever CNPs came.
+    pub(super) unmoved: bool,
 }
 
 impl Party {
@@ -155,6 +157,7 @@ impl Directory {
                 lasted_ns: 0,
                 coverage: Coverage::default(),
                 disturbed: false,
+                unmoved: false,
             };
             self.parties.push((row.tap, row.flow_id, party));
         }
@@ -181,6 +184,7 @@ impl Directory {
         let lasted = row.last_time.since(row.first_time).0;
         party.lasted_ns = party.lasted_ns.saturating_add(lasted);
         party.coverage.add(Coverage::from_row(row));
+        party.unmoved |= row.is_unmoved();
         let pair = (row.tap, row.source, row.destination);
         if is_disturbed(row) {
             party.disturbed = true;

@@ -29,6 +29,7 @@ mod loss;
 mod losses_there;
 mod missed;
 mod mrc;
+mod one_class;
 mod origin;
 mod overrun;
 mod path;

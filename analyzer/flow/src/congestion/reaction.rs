@@ -252,9 +252,9 @@ impl Congestion {
         }
     }
 
-    /// Fills in the times of notifications. `is_sender_side`: the tap is at a place where a reaction
+    /// Fills in the times of notifications. `shows_sent_rate`: the tap is at a place where a reaction
     /// shows.
-    pub(crate) fn write_times(&self, row: &mut FlowRow, is_sender_side: bool) {
+    pub(crate) fn write_times(&self, row: &mut FlowRow, shows_sent_rate: bool) {
         let delays = self.ce_to_cnp.summary();
         row.ce_to_cnp_count = delays.count();
         row.ce_to_cnp_min_ns = delays.min();
@@ -276,7 +276,7 @@ impl Congestion {
             row.cnp_over_p50 = bound.excess();
             row.cnp_port_bps = bound.line();
         }
-        if is_sender_side {
+        if shows_sent_rate {
             let reactions = self.reactions.summary();
             #[expect(clippy::cast_precision_loss, reason = "thousandths of a ratio")]
             let ratio = |thousandths: u64| thousandths as f64 / 1e3;

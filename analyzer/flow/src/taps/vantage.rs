@@ -23,8 +23,6 @@
 
 use roce_model::{FlowRow, Span, TapPlace, Vantage};
 
-/// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
-const MANY_ECT: u64 = 500;
 /// Losses that are many.
 const MANY_LOSSES: u64 = 3;
 /// Answers that are enough for comparing turnarounds.
@@ -120,9 +118,7 @@ impl Evidence {
         if has_trouble_before && has_trouble_behind {
             return Some(Vantage::Between);
         }
-        let cnp = row.cnp.unwrap_or_default();
-        let cnp = cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default());
-        let marked_behind = cnp > 0 && row.ce == 0 && row.ect0 + row.ect1 >= MANY_ECT;
+        let marked_behind = row.is_marked_behind();
         let place = beside
             .or_else(|| self.by_routers())
             .or_else(|| self.by_turnaround(row))

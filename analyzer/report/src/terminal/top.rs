@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use roce_model::cast::whole;
-use roce_model::{Address, FlowId, FlowRow, Service, Span, TapId, Time, TimeByState, Totals, Vantage};
+use roce_model::{Address, FlowId, FlowRow, Service, Span, TapId, Time, TimeByState, Totals};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
@@ -207,29 +207,21 @@ pub(super) struct FlowSums {
 pub(super) struct UnmovedFlow {
     pub(super) cnp: u64,
     pub(super) name: String,
-    /// Its rate after trains of CNPs over that before: the median.
-    pub(super) percent: u64,
+    /// Its rate after trains of CNPs over that before: the median. `None`: no train was measured.
+    pub(super) percent: Option<u64>,
     pub(super) payload_bytes: u64,
     pub(super) time: Span,
 }
 
-/// Trains of CNPs that tell whether a sender reacts.
-const TRAINS: u64 = 3;
-/// From this share of its rate on a sender did not react: one window's rate is uncertain by some percent.
-const UNMOVED: f64 = 0.97;
-
 impl UnmovedFlow {
     fn from_row(row: &FlowRow) -> Option<Self> {
-        let cnp = row.cnp?.saturating_sub(row.cnp_after_nak.unwrap_or(0));
-        let reaction = row.cnp_reaction_p50.filter(|reaction| *reaction >= UNMOVED)?;
-        let is_sure = row.vantage == Some(Vantage::Sender) && row.cnp_trains >= TRAINS && cnp > 0;
-        is_sure.then(|| Self {
-            cnp,
+        row.is_unmoved().then(|| Self {
+            cnp: row.congestion_cnps(),
             name: format!(
                 "{} > {} QP {:#x}",
                 row.source, row.destination, row.destination_qpn
             ),
-            percent: whole(reaction * 100.0),
+            percent: row.cnp_reaction_p50.map(|reaction| whole(reaction * 100.0)),
             payload_bytes: row.payload_bytes,
             time: row.last_time.since(row.first_time),
         })

@@ -115,10 +115,13 @@ fn reaction(view: &View<'_>) -> Vec<String> {
         return Vec::new();
     };
     let words = format!(
-        "{} came for {}, and it went on with {} % of its rate{}; whether that breaks DCQCN needs --dcqcn",
+        "{} came for {}, and it went on with {} of its rate{}; whether that breaks DCQCN needs --dcqcn",
         plural(unmoved.cnp, "CNP", "CNPs"),
         unmoved.name,
-        unmoved.percent,
+        unmoved.percent.map_or_else(
+            || "seven eighths or more".to_owned(),
+            |percent| format!("{percent} %")
+        ),
         rate(unmoved.payload_bytes, unmoved.time).map_or_else(String::new, |rate| format!(", {rate}")),
     );
     let words: Vec<String> = words.split(' ').map(str::to_owned).collect();

@@ -31,8 +31,8 @@ pub(super) const IGNORED: Rule = Rule {
              least the flow's rate is compared with it. A flow counts if it sent 1.5 times the bound or more in more than \
              a quarter of the windows that tell. A window tells if the flow did so in it, or if 1.5 times the bound was no more than \
              the flow's mean rate. Fires for the flows of senders that have ignored_windows such windows or more. A rate that stays below the bound shows nothing: a share of the port or the application may set \
-             it. Judged where the tap stands at the sender's side, or is the first of several on the flow's way, \
-             and where stamps are not coarser than 10 us.",
+             it. Judged where the tap stands at the sender's side, where CNPs come and none of its 500 packets or more was marked or lost before the \
+             tap, or where it is the first of several on the flow's way, and where stamps are not coarser than 10 us.",
     source: "DCQCN (SIGCOMM 2015, section 3.1): each CNP cuts the rate by alpha/2. NVIDIA's documented byte reset makes up for \
              a CNP each 50 us from 25 Gbit/s on: then no packet can tell who ignores CNPs, unless --dcqcn names another set.",
     thresholds: &["ignored_windows"],
@@ -95,8 +95,10 @@ struct Over {
     windows: u64,
     exceeded: u64,
     excess: f64,
-    /// The tap stands at the sender's side; if not, nothing shows that it stands behind a congested place.
+    /// The tap stands at the sender's side.
     at_sender: bool,
+    /// The flow's rate there is that of its sender; if not, nothing shows that the tap stands behind a congested place.
+    shows_sent_rate: bool,
     /// Nothing was taken for granted: neither the speed of the port nor the set of parameters.
     sure: bool,
     /// The speed of the sender's port was taken from this flow.
@@ -115,7 +117,7 @@ pub(super) fn ignores_cnps(row: &FlowRow) -> bool {
     let exceeds = row.cnp_windows_over > 0 && is_often_over(row);
     // Behind a congested place a queue goes on sending for a while.
     let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some(Vantage::Receiver);
-    exceeds && (row.vantage == Some(Vantage::Sender) || undisturbed)
+    exceeds && (row.shows_sent_rate() || undisturbed)
 }
 
 #[derive(Debug, Default)]
@@ -204,6 +206,7 @@ impl CnpTally {
                 .filter(|excess| excess.is_finite())
                 .unwrap_or(1.0),
             at_sender: row.vantage == Some(Vantage::Sender),
+            shows_sent_rate: row.shows_sent_rate(),
             sure: (self.stated || row.cnp_port_bps.is_none())
                 && row.cnp_interval_min_ns.is_some_and(|least| least < WIDE),
             needs_own_port: !self.stated && row.cnp_port_bps.is_some(),
@@ -212,7 +215,7 @@ impl CnpTally {
     }
 
     pub(super) fn ignored(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let upstream = |over: &&Over| over.at_sender || context.is_first_on_way(over.tap, over.flow);
+        let upstream = |over: &&Over| over.shows_sent_rate || context.is_first_on_way(over.tap, over.flow);
         let fine = |over: &&Over| context.quantum(over.tap) <= COARSEST_STAMPS;
         let has_port = |over: &&Over| !over.needs_own_port || self.is_alone(over.tap, over.source);
         let mut flows: Vec<&Over> = self

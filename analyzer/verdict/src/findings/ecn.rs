@@ -35,7 +35,7 @@ pub(super) const WORKING: Rule = Rule {
              sender-side flows that slowed down. Senders are seen to slow down at their own side by the median of \
              cnp_reaction, below reaction_seen; at the receiver's side by arrivals: in at least 5 windows of 64 packets (1 ms at most) after marked ones, \
              with CNPs, without marks and with as many flows as before, less than arrivals_fell of what came while \
-             packets were marked. Flows that ignore CNPs do not count, nor do those whose CNPs come, as a rule, later than cnp_delay_most after the first mark of a train.",
+             packets were marked. Flows that ignore CNPs, or go on with their rate, do not count, nor do those whose CNPs come, as a rule, later than cnp_delay_most after the first mark of a train.",
     source: "DCQCN (Zhu et al., SIGCOMM 2015, section 3): switch marks, notification point answers, reaction point cuts \
              its rate. RoCEv2 CNP: IBTA annex A17.9.3.",
     thresholds: &["reaction_seen", "arrivals_fell", "cnp_delay_most"],
@@ -91,6 +91,8 @@ struct Signal {
     reaction: Option<f64>,
     /// It sent more than DCQCN allows.
     ignores: bool,
+    /// It went on with its rate.
+    unmoved: bool,
     /// Its notifications come late, as a rule.
     late: bool,
 }
@@ -178,6 +180,7 @@ impl EcnTally {
             cnp: 0,
             reaction: None,
             ignores: false,
+            unmoved: false,
             late: false,
         });
         signal.ce = signal.ce.max(row.ce);
@@ -187,7 +190,8 @@ impl EcnTally {
         signal.late |= row.ce_to_cnp_p50_ns.is_some_and(|delay| delay > latest.0);
         let over = is_often_over(row);
         signal.ignores |= over && row.vantage != Some(Vantage::Receiver);
-        if row.vantage == Some(Vantage::Sender) && row.cnp_trains > 0 {
+        signal.unmoved |= row.is_unmoved();
+        if row.shows_sent_rate() && row.cnp_trains > 0 {
             signal.reaction = row
                 .cnp_reaction_p50
                 .filter(|reaction| reaction.is_finite())
@@ -241,7 +245,7 @@ impl EcnTally {
             let reacted = signal
                 .reaction
                 .filter(|reaction| signal.cnp > 0 && *reaction < unchanged);
-            if signal.ignores || signal.late || !(answered || reacted.is_some()) {
+            if signal.ignores || signal.unmoved || signal.late || !(answered || reacted.is_some()) {
                 continue;
             }
             let less = arrivals.get(&signal.destination);

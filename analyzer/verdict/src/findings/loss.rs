@@ -14,6 +14,7 @@ use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
 use super::missed::{ChanceSign, MissedByTaps};
+use super::one_class::losing_class;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::stall;
 use super::sure::{Sure, Ways, surer};
@@ -364,6 +365,11 @@ impl LossTally {
         if !between.is_empty() {
             evidence.text("between_taps", between.join("; "));
         }
+        let class = losing_class(context).filter(|_| data_lost > 0);
+        if let Some(class) = &class {
+            evidence.text("class", class.clone());
+        }
+        let class = class.map(|class| format!("; {class}")).unwrap_or_default();
         let (place, next_step) = place(&totals, &between, self.at_adapter);
         let first_between = totals.between.iter().filter_map(|between| between.first).min();
         Some(
@@ -382,7 +388,7 @@ impl LossTally {
                     confidence,
                 ),
                 format!(
-                    "the network lost {}{} of {}{}, {place}{}: {}",
+                    "the network lost {}{} of {}{}, {place}{}: {}{class}",
                     self.bound(),
                     what(data_lost, answers),
                     counted(totals.flows.all(), "flow"),

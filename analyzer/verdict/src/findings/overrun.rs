@@ -132,10 +132,11 @@ pub(super) fn losses_by_destination(gaps: &GapDistances, context: &Context<'_>) 
             });
             there.times = (there.times.0.min(times.0), there.times.1.max(times.1));
             there.lost = there.lost.saturating_add(row.lost);
-            if episode.facts.incast_meanwhile {
+            let is_of_a_queue = episode.facts.may_be_of_a_queue();
+            if episode.facts.incast_meanwhile && is_of_a_queue {
                 there.in_incast = there.in_incast.saturating_add(row.lost);
             }
-            if row.senders_max > 1 {
+            if row.senders_max > 1 && is_of_a_queue {
                 there.of_several = there.of_several.saturating_add(row.lost);
                 there.data_of_several = there.data_of_several.saturating_add(row.data_packets);
             }
@@ -144,7 +145,7 @@ pub(super) fn losses_by_destination(gaps: &GapDistances, context: &Context<'_>) 
     if losses.is_empty() {
         return losses;
     }
-    for episode in context.distinct(EpisodeKind::Incast) {
+    for episode in context.incasts() {
         if let Some(there) = episode.row.destination.and_then(|there| losses.get_mut(&there)) {
             there.data_in_incast = there.data_in_incast.saturating_add(episode.row.data_packets);
         }
@@ -174,6 +175,12 @@ impl Context<'_> {
         there
             .and_then(|there| self.losses.get(&there))
             .is_some_and(LossesThere::overran)
+    }
+
+    /// Episodes of many senders at once whose signs are those of a queue.
+    pub(super) fn incasts(&self) -> impl Iterator<Item = &Episode> {
+        let all = self.distinct(EpisodeKind::Incast);
+        all.filter(|episode| episode.facts.may_be_of_a_queue())
     }
 
     /// Times in which fewer senders than an incast has overran the queue before a destination: episodes of losses.

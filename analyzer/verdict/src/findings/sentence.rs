@@ -164,10 +164,14 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
         }
     }
     let open = match (unmoved, claims.len() == of_losses) {
-        (true, _) => format!(
-            "; {} came, and whether senders slowed down is not shown",
-            counted(totals.cnp, "CNP")
-        ),
+        (true, _) => {
+            let senders = unmoved_senders(context);
+            let what = match senders.as_slice() {
+                [] => "whether senders slowed down is not shown".to_owned(),
+                senders => format!("{} went on at the same rate", hosts(senders, "sender")),
+            };
+            format!("; {} came, and {what}", counted(totals.cnp, "CNP"))
+        }
         (false, true) => "; whether packets were lost is not shown".to_owned(),
         (false, false) => String::new(),
     };
@@ -191,6 +195,13 @@ fn nothing_wrong(findings: &[RelatedFinding], context: &Context<'_>) -> String {
         "No fault of the network is seen"
     };
     format!("{begin} in these {length}{claims}{open}.")
+}
+
+/// Senders that went on with their rate, whatever CNPs came.
+fn unmoved_senders(context: &Context<'_>) -> Vec<String> {
+    let flows = context.directory.flows().filter(|(.., party)| party.unmoved);
+    let senders: BTreeSet<Address> = flows.map(|(.., party)| party.source).collect();
+    senders.iter().map(Address::to_string).collect()
 }
 
 /// A summary as a sentence of its own.
@@ -220,6 +231,8 @@ struct RootStory<'a> {
     effects: Vec<&'a RelatedFinding>,
     /// Its flows that what follows is about; all of them where nothing follows.
     subjects: Subjects,
+    /// Senders that CNPs did not slow.
+    unmoved: Vec<String>,
     /// All findings of the run.
     beside: &'a [RelatedFinding],
     zero: Time,
@@ -240,11 +253,15 @@ impl<'a> RootStory<'a> {
                 follows
             })
             .collect();
+        let mut unmoved = unmoved_senders(context);
+        let senders = root.subjects.hosts(Side::Source);
+        unmoved.retain(|sender| senders.contains(sender));
         let affected = affected(&root.subjects, effects.iter().map(|effect| &effect.subjects));
         Self {
             root,
             effects,
             subjects: affected.unwrap_or_else(|| root.subjects.clone()),
+            unmoved,
             beside: findings,
             zero: context.run.zero(),
         }
@@ -298,7 +315,10 @@ impl<'a> RootStory<'a> {
             Some(first) => first.to_string(),
             None => String::new(),
         };
-        format!("{first}{}{}{doubt}.", letters.as_str(), self.times())
+        // Its words are about itself, not about what follows.
+        let row = &self.root.row;
+        let times = self.span(row.first_time, row.last_time.or(row.first_time));
+        format!("{first}{}{times}{doubt}.", letters.as_str())
     }
 
     /// From when to when: of what follows from the root, where anything does. Settings are there all the time.
@@ -316,6 +336,10 @@ impl<'a> RootStory<'a> {
             .iter()
             .filter_map(|row| row.last_time.or(row.first_time))
             .max();
+        self.span(first, last)
+    }
+
+    fn span(&self, first: Option<Time>, last: Option<Time>) -> String {
         match first
             .zip(last)
             .map(|(first, last)| (first.since(self.zero), last.since(self.zero)))
@@ -484,13 +508,21 @@ impl<'a> RootStory<'a> {
             self.count("incast", "lost")
         };
         if self.root.row.id == "loss.network" {
-            // Its first words say it.
+            // Its first words say how many.
+            if let Some(Fact::Text(class)) = fact(&self.root.row, "class") {
+                price.push(class.to_string());
+            }
         } else if lost > 0 {
             price.push(format!("{} lost", thousands(lost, "packet")));
         } else if self.root.row.id == "incast" {
             price.push("nothing lost".to_owned());
             let (ce, cnp) = (self.count("incast", "ce"), self.count("incast", "cnp"));
-            if self.beside.iter().any(|finding| finding.row.id == "ecn.working") {
+            if !self.unmoved.is_empty() {
+                price.push(format!(
+                    "{} went on at the same rate after CNPs",
+                    hosts(&self.unmoved, "sender")
+                ));
+            } else if self.beside.iter().any(|finding| finding.row.id == "ecn.working") {
                 price.push("ECN works".to_owned());
             } else if ce > 0 && cnp == 0 {
                 price.push("no CNP seen".to_owned());

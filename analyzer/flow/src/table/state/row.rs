@@ -100,8 +100,8 @@ impl Cold {
         row.wasted_bytes = wasted(&row, trouble.wasted_bytes, trouble.acknowledged_again);
         row.ack_rtt_kind = row.vantage.map(ack_time_at);
         if let Some(congestion) = &self.congestion {
-            let is_sender_side = row.vantage == Some(Vantage::Sender);
-            congestion.write_times(&mut row, is_sender_side);
+            let shows_sent_rate = row.shows_sent_rate();
+            congestion.write_times(&mut row, shows_sent_rate);
         }
         row
     }

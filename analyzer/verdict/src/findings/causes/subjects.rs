@@ -347,6 +347,7 @@ pub(super) fn subjects_of(finding: &FindingRow, facts: &RunFacts<'_>) -> Subject
             }
         }
         "dscp.mismatch" => add_classes(&mut subjects, context),
+        "cnp.ignored" => add_filled_ports(&mut subjects, context),
         "nak.fatal" => {
             let refused = context
                 .run
@@ -460,16 +461,13 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
         "incast" | "unfair" => EpisodeKind::Incast,
         _ => EpisodeKind::Pause,
     };
-    let overruns = (id == "incast").then(|| context.overruns());
     let episodes: Vec<&Episode> = match kind {
         EpisodeKind::Stall => stall::stalls(context)
             .into_iter()
             .map(|(episode, _)| episode)
             .collect(),
-        _ => context
-            .distinct(kind)
-            .chain(overruns.into_iter().flatten())
-            .collect(),
+        _ if id == "incast" => context.incasts().chain(context.overruns()).collect(),
+        _ => context.distinct(kind).collect(),
     };
     for episode in episodes {
         let row = &episode.row;
@@ -522,6 +520,28 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
     }
     if id == "pause.origin" {
         add_origin(subjects, context);
+    }
+}
+
+/// Destinations whose port the flows of a finding fill: more than half of the data that goes there is theirs.
+fn add_filled_ports(subjects: &mut Subjects, context: &Context<'_>) {
+    let mut data: BTreeMap<Address, (u64, u64)> = BTreeMap::new();
+    for (_, flow, party) in context.directory.flows().filter(|(.., party)| party.counted) {
+        let (own, all) = data.entry(party.destination).or_default();
+        *all = all.saturating_add(party.data_packets);
+        if subjects.flows.contains_key(&flow) {
+            *own = own.saturating_add(party.data_packets);
+        }
+    }
+    for subject in subjects.flows.values() {
+        let there = data.get(&subject.destination);
+        if there.is_some_and(|(own, all)| own.saturating_mul(2) > *all) {
+            let times = subjects
+                .destinations
+                .entry(subject.destination)
+                .or_insert(subject.times);
+            *times = (times.0.min(subject.times.0), times.1.max(subject.times.1));
+        }
     }
 }
 
