@@ -510,7 +510,7 @@ impl<'a> RootStory<'a> {
         if self.root.row.id == "loss.network" {
             // Its first words say how many.
             if let Some(Fact::Text(class)) = fact(&self.root.row, "class") {
-                price.push(class.to_string());
+                price.push(class.clone());
             }
         } else if lost > 0 {
             price.push(format!("{} lost", thousands(lost, "packet")));

@@ -121,6 +121,14 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
+/// True if waits for answers take stall_share of some flow's time.
+fn takes_most(context: &Context<'_>, for_answers: &BTreeMap<(TapId, FlowId), u64>) -> bool {
+    for_answers.iter().any(|((tap, flow), sum)| {
+        let party = context.directory.party(*tap, *flow);
+        party.is_some_and(|party| reaches(*sum, party.lasted_ns, context.thresholds.stall_share))
+    })
+}
+
 /// The silences in words: of `all`, `answers` are waits for answers and `within` lie in a message.
 fn what(all: u64, answers: u64, within: u64) -> String {
     if answers == all {
@@ -221,10 +229,7 @@ pub(super) fn stall(
         0 => String::new(),
         times => format!(", {times} of them until a timeout"),
     };
-    let takes_most = for_answers.iter().any(|((tap, flow), sum)| {
-        let party = context.directory.party(*tap, *flow);
-        party.is_some_and(|party| reaches(*sum, party.lasted_ns, context.thresholds.stall_share))
-    });
+    let takes_most = takes_most(context, &for_answers);
     let is_long = worst.most() >= context.thresholds.stall_long.0;
     let severity = if explained > 0 || takes_most || is_long {
         Severity::Warning
