@@ -61,6 +61,14 @@ fn of_kind<'a>(seen: &'a SeenResults, kind: &str) -> Vec<&'a Event> {
     seen.events.iter().filter(|event| event.kind == kind).collect()
 }
 
+/// Silences that no answer ended: inside a message, as they seem.
+fn stalls_in_messages(seen: &SeenResults) -> usize {
+    let stalls = of_kind(seen, "stall").into_iter();
+    stalls
+        .filter(|stall| stall.detail.as_deref() != Some("ended by an answer"))
+        .count()
+}
+
 /// PSNs of the holes with this fate, each with how many.
 fn holes(seen: &SeenResults, fate: &str) -> Vec<(u32, u64)> {
     of_kind(seen, "hole")
@@ -172,7 +180,7 @@ fn blackout_600ms() {
     let (totals, seen) = analyse("blackout_600ms");
     // Frame 149 ends a message, frame 150 acknowledges it, and frame 151 begins the next one 903.9 ms later, with the next PSN: by the
     // packets the flow was idle. That the sender sent meanwhile shows in its identifications alone, which another flow may have taken.
-    assert!(of_kind(&seen, "stall").is_empty());
+    assert_eq!(stalls_in_messages(&seen), 0);
     // 62 of 63 PSNs are filled; the file is cut before the last one is.
     assert_eq!((totals.missing, totals.unresolved, totals.naks), (63, 1, 12));
     // Most were late: packets overtook each other after the blackout (`statistics.rs` has the count by IP identifications).
@@ -202,7 +210,7 @@ fn nothing_is_said_of_what_is_clean() {
             "{name}"
         );
         assert_eq!((totals.duplicate_acks, totals.response_missing), (0, 0), "{name}");
-        assert!(of_kind(&seen, "stall").is_empty(), "{name}");
+        assert_eq!(stalls_in_messages(&seen), 0, "{name}");
     }
 }
 

@@ -187,11 +187,11 @@ impl<'a> Collector<'a> {
                 }
             }
             self.bin(number, bins)?;
+            self.emitted = number.saturating_add(1);
         }
     }
 
     fn bin(&mut self, number: u64, mut bins: Vec<(usize, Bin)>) -> Result<(), SinkError> {
-        self.emitted = number.saturating_add(1);
         let time = Time(number.saturating_mul(self.width.0));
         if self.cell.ends_before(time) || self.pairs.is_full() {
             self.end_cell();

@@ -1,11 +1,9 @@
 //! An episode that goes on: what is summed up of it and of its flows, and what it comes to when it ends. When it begins
 //! and ends is decided outside.
 
-use roce_model::cast::float;
 use roce_model::{EpisodeKind, FlowId, TapId, Time, prefetch};
 
 use super::super::numbers::{jain, share};
-use crate::chance::UNLIKELY;
 
 /// Flows kept of one episode; more of them count in its sums only.
 pub(super) const MAX_FLOWS: usize = 1024;
@@ -398,8 +396,6 @@ pub(in super::super) struct FinishedEpisode {
     /// In most of its cells data came at less than a quarter of its link's speed.
     pub(in super::super) is_thin: bool,
     pub(in super::super) sum: Share,
-    /// Data packets of the flows that lost some.
-    pub(in super::super) data_of_losers: u64,
     /// The longest pause of one flow; of a pause, of all of it. `None`: not known.
     pub(in super::super) pause_ns: Option<u64>,
     /// Flows with signs, and the first of them.
@@ -443,8 +439,6 @@ impl FinishedEpisode {
             .map(|(flow, _)| *flow)
             .collect::<Vec<_>>();
         let victims_all = telling.len() + victims.count();
-        let losers = flows.iter().filter(|(_, share)| share.lost > 0);
-        let data_of_losers = losers.fold(0u64, |data, (_, share)| data.saturating_add(share.data_packets));
         let active = flows
             .iter()
             .map(|(_, share)| share.cells)
@@ -479,7 +473,6 @@ impl FinishedEpisode {
             jain_steady: jain(steady().map(|(_, share)| share.payload_bytes)),
             steady: steady().count(),
             sum,
-            data_of_losers,
             aggressors: aggressors(flows, sum.payload_bytes),
             ..Self::default()
         }
@@ -487,13 +480,10 @@ impl FinishedEpisode {
 }
 
 impl FinishedEpisode {
-    /// True unless it is against a common queue: nothing but losses shows one, and those met some of its flows alone, which chance
-    /// would bring about in less than 1 of 20 captures. A full queue takes packets of nobody.
-    pub(in super::super) fn may_be_of_a_queue(&self) -> bool {
+    /// True if nothing but losses shows a queue.
+    pub(in super::super) fn shows_losses_alone(&self) -> bool {
         let sum = &self.sum;
-        let is_shown = sum.ce > 0 || sum.cnp > 0 || sum.pause_ns > 0;
-        let part = share(self.data_of_losers, sum.data_packets).unwrap_or(1.0);
-        is_shown || sum.lost == 0 || part.powf(float(sum.lost)) >= UNLIKELY
+        sum.lost > 0 && sum.ce == 0 && sum.cnp == 0 && sum.pause_ns == 0
     }
 }
 

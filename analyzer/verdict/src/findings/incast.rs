@@ -17,8 +17,8 @@ pub(super) const INCAST: Rule = Rule {
               packets are marked, paused or dropped.",
     method: "Episodes of the kind incast: milliseconds in which at least incast_senders hosts send payload to one destination \
              at the same time (a host goes on sending for 200 us after a packet), with CE, CNPs or pauses, or with \
-             losses while the data came at half of the link's speed (--link-rate, else 10 Gbit/s) or faster. Losses alone are no sign where some \
-             flows alone have them all, which chance would bring about in less than 1 of 20 captures. With losses that prove a full \
+             losses while the data came at half of the link's speed (--link-rate, else 10 Gbit/s) or faster. Losses alone are no sign where one \
+             sender has them all in a class of its own, which chance would bring about in less than 1 of 20 captures. With losses that prove a full \
              queue two senders are enough: both lost packets, and gaps of a flow follow each other within 1 to 8 packets more often than losses \
              that do not depend on each other do in 1 of 20 captures.",
     source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",

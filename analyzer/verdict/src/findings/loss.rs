@@ -367,7 +367,7 @@ impl LossTally {
         }
         let class = losing_class(context).filter(|_| data_lost > 0);
         if let Some(class) = &class {
-            evidence.text("class", class.clone());
+            evidence.text("class", class.to_string());
         }
         let class = class.map(|class| format!("; {class}")).unwrap_or_default();
         let (place, next_step) = place(&totals, &between, self.at_adapter);

@@ -1,6 +1,7 @@
 //! The class that alone loses packets, where others go to the same hosts and lose none.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use roce_model::cast::float;
 use roce_model::{Address, Qpn};
@@ -18,9 +19,33 @@ struct ClassSums {
     senders: BTreeSet<Address>,
 }
 
-/// `only DSCP 0 lost any, sent by 10.0.0.4, and none of 6000 packets of DSCP 26`: where chance alone would leave the other packets to the same
-/// hosts out in less than 1 of 20 captures.
-pub(super) fn losing_class(context: &Context<'_>) -> Option<String> {
+/// The class that alone lost packets.
+pub(super) struct LosingClass {
+    dscp: u8,
+    /// The only one who sends in it.
+    pub(super) sender: Option<Address>,
+    /// Packets of other classes to the same hosts, and the class if it is one.
+    spared: u64,
+    other: Option<u8>,
+}
+
+/// `only DSCP 0 lost any, sent by 10.0.0.4, and none of 6000 packets of DSCP 26`.
+impl fmt::Display for LosingClass {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "only DSCP {} lost any", self.dscp)?;
+        if let Some(sender) = self.sender {
+            write!(to, ", sent by {sender},")?;
+        }
+        write!(to, " and none of {} of ", counted(self.spared, "packet"))?;
+        match self.other {
+            Some(dscp) => write!(to, "DSCP {dscp}"),
+            None => to.write_str("other DSCPs"),
+        }
+    }
+}
+
+/// The class that alone lost packets: where chance would leave the other packets to the same hosts out in less than 1 of 20 captures.
+pub(super) fn losing_class(context: &Context<'_>) -> Option<LosingClass> {
     let lost = |party: &Party| party.lost.saturating_add(party.lost_behind);
     let is_data = |party: &&Party| {
         party.counted && party.data_packets > 0 && party.qpn() > Qpn::new(MAX_MANAGEMENT_QPN)
@@ -50,16 +75,14 @@ pub(super) fn losing_class(context: &Context<'_>) -> Option<String> {
         return None;
     }
     let mut senders = class.senders.iter();
-    let sender = match (senders.next(), senders.next()) {
-        (Some(sender), None) => format!(", sent by {sender},"),
-        _ => String::new(),
-    };
-    let of = match (others.next(), others.next()) {
-        (Some((dscp, _)), None) => format!("DSCP {dscp}"),
-        _ => "other DSCPs".to_owned(),
-    };
-    let spared = counted(spared, "packet");
-    Some(format!(
-        "only DSCP {dscp} lost any{sender} and none of {spared} of {of}"
-    ))
+    let only = |first: Option<u8>, second: Option<u8>| first.filter(|_| second.is_none());
+    Some(LosingClass {
+        dscp: *dscp,
+        sender: senders.next().copied().filter(|_| senders.next().is_none()),
+        spared,
+        other: only(
+            others.next().map(|(dscp, _)| *dscp),
+            others.next().map(|(dscp, _)| *dscp),
+        ),
+    })
 }

@@ -7,6 +7,7 @@ use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Psn, TapId};
 
 use super::super::numbers::share;
 use super::losses_there::{Losses, LossesThere};
+use super::one_class::losing_class;
 use super::rule::Context;
 use crate::chance::{UNLIKELY, at_least};
 use crate::episodes::{Episode, fills_link};
@@ -122,6 +123,7 @@ impl CloseGaps {
 /// Losses of a run by destination.
 pub(super) fn losses_by_destination(gaps: &GapDistances, context: &Context<'_>) -> Losses {
     let mut losses = Losses::new();
+    let is_of_one = losing_class(context).is_some_and(|class| class.sender.is_some());
     for episode in context.distinct(EpisodeKind::Loss) {
         let row = &episode.row;
         if let Some(there) = row.destination {
@@ -132,7 +134,7 @@ pub(super) fn losses_by_destination(gaps: &GapDistances, context: &Context<'_>) 
             });
             there.times = (there.times.0.min(times.0), there.times.1.max(times.1));
             there.lost = there.lost.saturating_add(row.lost);
-            let is_of_a_queue = episode.facts.may_be_of_a_queue();
+            let is_of_a_queue = !(is_of_one && episode.facts.shows_losses_alone());
             if episode.facts.incast_meanwhile && is_of_a_queue {
                 there.in_incast = there.in_incast.saturating_add(row.lost);
             }
@@ -177,10 +179,12 @@ impl Context<'_> {
             .is_some_and(LossesThere::overran)
     }
 
-    /// Episodes of many senders at once whose signs are those of a queue.
+    /// Episodes of many senders at once whose signs are those of a queue. Losses alone are none where one sender has them all, whose class is
+    /// another one: a full queue takes packets of nobody.
     pub(super) fn incasts(&self) -> impl Iterator<Item = &Episode> {
+        let is_of_one = losing_class(self).is_some_and(|class| class.sender.is_some());
         let all = self.distinct(EpisodeKind::Incast);
-        all.filter(|episode| episode.facts.may_be_of_a_queue())
+        all.filter(move |episode| !(is_of_one && episode.facts.shows_losses_alone()))
     }
 
     /// Times in which fewer senders than an incast has overran the queue before a destination: episodes of losses.

