@@ -171,3 +171,21 @@ fn one_bad_input_costs_no_dataset() {
     inputs("one is missing", &rows(&dir, "run"), &ran.json());
     nothing_else(&dir);
 }
+
+/// A folder that was unpacked may have a link in the place of the second pass' results.
+#[test]
+fn the_second_pass_writes_through_no_link() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["ds/run", "raw", "elsewhere"] {
+        fs::create_dir_all(at(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(at("elsewhere"), at("ds/joined")).unwrap();
+    let refused = run(
+        folder.path(),
+        ["dataset", "join", "ds", "raw", "--date", "2026-01-01"],
+    );
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("ds/joined: is a link"), "{refused:?}");
+    assert!(fs::read_dir(at("elsewhere")).unwrap().next().is_none());
+}

@@ -209,7 +209,12 @@ impl Answers {
     ) -> NakMeaning {
         self.last_answer = time;
         self.naks.note(psn, time);
-        let asked_since = oldest_sent.max(self.run.begun_by_timeout());
+        let is_known = oldest_sent.0 != 0;
+        let asked_since = if is_known {
+            oldest_sent.max(self.run.begun_by_timeout())
+        } else {
+            oldest_sent
+        };
         self.downstream.measure(time, rtt, asked_since);
         if psn < self.acked {
             return NakMeaning::Stale;

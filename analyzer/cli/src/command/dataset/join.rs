@@ -91,6 +91,12 @@ pub(super) fn join(arguments: &Join) -> anyhow::Result<ExitCode> {
         bail!("{shown}: no dataset of many runs: it has no folder `run`\nhint: `dataset map` writes one");
     }
     let output = arguments.dataset.join(FOLDER);
+    if output.is_symlink() {
+        bail!(
+            "{}: is a link, and nothing below a dataset is written through one\nhint: remove it",
+            output.display()
+        );
+    }
     let (analyse, settings) = analysis(&output, &arguments.options)?;
     let first = FolderStorage::open(&arguments.dataset, Access::Umask)?;
     let mut found = day(&first, &arguments.date)?;
