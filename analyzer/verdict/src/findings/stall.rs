@@ -21,7 +21,7 @@ pub(super) const STALL: Rule = Rule {
               be silent for any time.",
     method: "Stall events (a silence inside a message, far beyond the flow's own pace) of at least stall_least, by \
              destination; with the retransmission runs by timeout that ended them. Waits for answers, of 1 ms and of 50 times the shortest \
-             answer at least, count where those of a flow take stall_share of its time and stall_least in sum; shorter ones not while marks or \
+             answer at least, count where three or more of a flow take stall_share of its time and stall_least in sum; shorter ones not while marks or \
              many senders show a queue at one of its hosts. The price is the time \
              that these flows waited for timers and receive buffers or were paused (time_*_ns), or the stalls where they are longer. Of low confidence at a tap that lost records.",
     source: "The definition of the analysis; training steps wait for the slowest message.",
@@ -56,7 +56,7 @@ fn is_of_a_queue(context: &Context<'_>, wait: &Episode, facts: &StallFacts) -> b
 /// The silences that count, each with its facts.
 pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFacts)> {
     let least = context.thresholds.stall_least;
-    let mut waited: BTreeMap<(TapId, FlowId), u64> = BTreeMap::new();
+    let mut waited: BTreeMap<(TapId, FlowId), WaitSum> = BTreeMap::new();
     let mut found = Vec::new();
     for episode in context.distinct(EpisodeKind::Stall) {
         let Some(facts) = episode.facts.stall else {
@@ -66,7 +66,8 @@ pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFac
         if facts.ended_by == SilenceEnd::Answer {
             if is_long || !is_of_a_queue(context, episode, &facts) {
                 let sum = waited.entry((episode.row.tap, facts.flow)).or_default();
-                *sum = sum.saturating_add(facts.longest.0);
+                sum.waits += 1;
+                sum.time = sum.time.saturating_add(facts.longest.0);
                 found.push((episode, facts));
             }
         } else if is_long {
@@ -120,16 +121,26 @@ fn who_waits(ranks: &RankEnd) -> Option<String> {
     ))
 }
 
+/// Waits of one flow for answers, and their time in ns.
+#[derive(Clone, Copy, Default)]
+struct WaitSum {
+    waits: u64,
+    time: u64,
+}
+
+/// With fewer waits for answers, each may have a cause of its own: a clock that was set looks like one.
+const MIN_WAITS: u64 = 3;
+
 /// True if waits for answers take stall_share of a flow's time, and stall_least.
 fn takes_most(
     context: &Context<'_>,
     (tap, flow): (TapId, FlowId),
-    waited: &BTreeMap<(TapId, FlowId), u64>,
+    waited: &BTreeMap<(TapId, FlowId), WaitSum>,
 ) -> bool {
-    let sum = waited.get(&(tap, flow)).copied().unwrap_or(0);
+    let WaitSum { waits, time } = waited.get(&(tap, flow)).copied().unwrap_or_default();
     let party = context.directory.party(tap, flow);
-    let is_long = sum >= context.thresholds.stall_least.0;
-    is_long && party.is_some_and(|party| reaches(sum, party.lasted_ns, context.thresholds.stall_share))
+    let is_long = waits >= MIN_WAITS && time >= context.thresholds.stall_least.0;
+    is_long && party.is_some_and(|party| reaches(time, party.lasted_ns, context.thresholds.stall_share))
 }
 
 /// The silences in words: of `all`, `answers` are waits for answers and `within` lie in a message.
