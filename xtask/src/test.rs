@@ -372,7 +372,7 @@ const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
 fn tests(workspace: &Workspace, perfetto: Option<&Path>, counts: &mut Counts) -> Result<()> {
     let mut cargo = workspace.cargo(["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
     if std::env::var_os(PROPERTY_SEED).is_none() {
-        cargo.env(PROPERTY_SEED, "1");
+        cargo.env(PROPERTY_SEED, "7");
     }
     if let Some(python) = perfetto {
         // Read by `tests/command/perfetto.rs`.
