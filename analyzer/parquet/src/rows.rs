@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, ParallelStrategy, SerReader};
+use polars_parquet::read::RowGroupMetadata;
 use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Table, Time};
 
 use crate::error::Error;
@@ -93,7 +94,7 @@ impl Part {
         let metadata = reader.get_metadata().map_err(Error::parquet("read", &path))?;
         Ok(Self {
             groups: places(
-                metadata.row_groups.iter().map(|group| group.num_rows()),
+                metadata.row_groups.iter().map(RowGroupMetadata::num_rows),
                 row_group(table, Options::default().row_group),
             ),
             group: DataFrame::empty(),
