@@ -1,9 +1,6 @@
 //! Readers of checks, GPUs and switches for `metrics serve` that are killed.
 
 use std::fs;
-use std::io::Write as _;
-use std::net::TcpListener;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -127,6 +124,10 @@ fn a_killed_sender_of_metrics_is_said_and_reaped() {
 #[test]
 #[cfg(feature = "nxapi")]
 fn a_sender_of_metrics_ends_with_the_server() {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+    use std::path::Path;
+
     let folder = tempdir().unwrap();
     let receiver = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", receiver.local_addr().unwrap());
