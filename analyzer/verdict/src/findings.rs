@@ -71,6 +71,7 @@ use crate::thresholds::Thresholds;
 use causes::{FlowSigns, FlowsByRule};
 pub use causes::{MECHANISMS, Mechanism};
 use losses_there::Losses;
+use one_class::losing_class;
 use overrun::{GapDistances, losses_by_destination};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 pub use sentence::NO_TROUBLE;
@@ -320,7 +321,10 @@ impl Findings {
             quality.flow(row);
         }
         let (none, base) = (Losses::new(), (run, &self.settings));
-        let context = Context::new(base, directory, episodes, &none);
+        let context = Context {
+            losing_class: losing_class(directory),
+            ..Context::new(base, directory, episodes, &none)
+        };
         let losses = losses_by_destination(&self.gaps, &context);
         let context = Context {
             losses: &losses,
@@ -358,6 +362,7 @@ impl Findings {
     ) -> Conclusion {
         let (none, base) = (Losses::new(), (run, &self.settings));
         let context = Context {
+            losing_class: losing_class(directory),
             dropped,
             fabric: Some(fabric),
             lateness: Some(lateness),

@@ -81,6 +81,7 @@ impl Analysis {
 
     /// Packets that the sender of the flow at `at` sent in a silence, and that never came by; `newest_id`: the identification before.
     fn look_for_unseen(&mut self, at: FlowSlot, silence: Span, newest_id: u16, packet: &Packet) {
+        let packets = self.packets_of(at);
         let (hot, cold) = (&self.table.hot[at], &mut self.table.cold[at]);
         let Some(division) = &mut cold.division else {
             return;
@@ -88,7 +89,7 @@ impl Analysis {
         let skipped = division.ids().end_burst(IdPlace {
             before: newest_id,
             behind: packet.roce.ip_id,
-            packets: cold.totals.packets + u64::from(hot.counts.packets),
+            packets,
         });
         if skipped > 0 && silence >= MIN_STALL {
             self.bins.events.push(EventRow {

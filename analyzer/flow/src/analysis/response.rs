@@ -406,21 +406,24 @@ impl Analysis {
         }
         // Without an answer before there is nothing to compare the first one with.
         let cold = &self.table.cold[at];
-        let packets = cold.totals.packets + u64::from(self.table.hot[at].counts.packets);
         let shortest = cold.times.as_deref().map_or(Span(0), Times::shortest);
-        if is_late_answer(silence, packets, shortest) {
+        if is_late_answer(silence, self.packets_of(at), shortest) {
             self.table.cold[at].pace.end(time);
             self.stall(at, before.since, silence, None, "ended by an answer");
         }
     }
 
+    /// Packets of the flow at `at` so far.
+    pub(super) fn packets_of(&self, at: FlowSlot) -> u64 {
+        self.table.cold[at].totals.packets + u64::from(self.table.hot[at].counts.packets)
+    }
+
     fn is_stall(&self, at: FlowSlot, silence: Span) -> bool {
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];
-        let packets = cold.totals.packets + u64::from(hot.counts.packets);
         let age = hot.last_time.since(cold.first_time);
         let answer = cold.times.as_deref().map_or(Span(0), Times::shortest);
-        cold.pace.is_stall(silence, packets, age, answer)
+        cold.pace.is_stall(silence, self.packets_of(at), age, answer)
     }
 
     fn stall(&mut self, at: FlowSlot, since: Time, silence: Span, psn: Option<Psn>, how: &'static str) {

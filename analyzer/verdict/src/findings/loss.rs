@@ -14,7 +14,6 @@ use super::alone::Facts;
 use super::between::{Claims, LossTotals, LostAt};
 use super::flow_sums::FlowSums;
 use super::missed::{ChanceSign, MissedByTaps};
-use super::one_class::losing_class;
 use super::rule::{Context, FindingOf as _, Rule};
 use super::stall;
 use super::sure::{Sure, Ways, surer};
@@ -365,8 +364,8 @@ impl LossTally {
         if !between.is_empty() {
             evidence.text("between_taps", between.join("; "));
         }
-        let class = losing_class(context).filter(|_| data_lost > 0);
-        if let Some(class) = &class {
+        let class = context.losing_class.as_ref().filter(|_| data_lost > 0);
+        if let Some(class) = class {
             evidence.text("class", class.to_string());
         }
         let class = class.map(|class| format!("; {class}")).unwrap_or_default();

@@ -1,11 +1,12 @@
 //! Losses at one destination, and what they prove about the queue before it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use roce_model::cast::float;
 use roce_model::{Address, Time};
 
-use super::super::numbers::{NEARLY_ALL, reaches, share};
+use super::super::numbers::{NEARLY_ALL, counted, reaches, share};
 use crate::chance::UNLIKELY;
 
 /// So large a share of lost packets is no cable's: bit errors lose one in a thousand where a link still works.
@@ -55,5 +56,31 @@ impl LossesThere {
 
     fn are_of_several(&self) -> bool {
         reaches(self.of_several, self.lost.max(1), NEARLY_ALL)
+    }
+}
+
+/// The class that alone lost packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LosingClass {
+    pub(super) dscp: u8,
+    /// The only one who sends in it.
+    pub(super) sender: Option<Address>,
+    /// Packets of other classes to the same hosts, and the class if it is one.
+    pub(super) spared: u64,
+    pub(super) other: Option<u8>,
+}
+
+/// `only DSCP 0 lost any, sent by 10.0.0.4, and none of 6000 packets of DSCP 26`.
+impl fmt::Display for LosingClass {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "only DSCP {} lost any", self.dscp)?;
+        if let Some(sender) = self.sender {
+            write!(to, ", sent by {sender},")?;
+        }
+        write!(to, " and none of {} of ", counted(self.spared, "packet"))?;
+        match self.other {
+            Some(dscp) => write!(to, "DSCP {dscp}"),
+            None => to.write_str("other DSCPs"),
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! The class that alone loses packets, where others go to the same hosts and lose none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use roce_model::cast::float;
 use roce_model::{Address, Qpn};
 
-use super::super::directory::Party;
-use super::super::numbers::{counted, share};
-use super::rule::{Context, MAX_MANAGEMENT_QPN};
+use super::super::directory::{Directory, Party};
+use super::super::numbers::share;
+use super::losses_there::LosingClass;
+use super::rule::MAX_MANAGEMENT_QPN;
 use crate::chance::UNLIKELY;
 
 /// The packets of one DSCP to hosts that miss some.
@@ -19,38 +19,13 @@ struct ClassSums {
     senders: BTreeSet<Address>,
 }
 
-/// The class that alone lost packets.
-pub(super) struct LosingClass {
-    dscp: u8,
-    /// The only one who sends in it.
-    pub(super) sender: Option<Address>,
-    /// Packets of other classes to the same hosts, and the class if it is one.
-    spared: u64,
-    other: Option<u8>,
-}
-
-/// `only DSCP 0 lost any, sent by 10.0.0.4, and none of 6000 packets of DSCP 26`.
-impl fmt::Display for LosingClass {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "only DSCP {} lost any", self.dscp)?;
-        if let Some(sender) = self.sender {
-            write!(to, ", sent by {sender},")?;
-        }
-        write!(to, " and none of {} of ", counted(self.spared, "packet"))?;
-        match self.other {
-            Some(dscp) => write!(to, "DSCP {dscp}"),
-            None => to.write_str("other DSCPs"),
-        }
-    }
-}
-
 /// The class that alone lost packets: where chance would leave the other packets to the same hosts out in less than 1 of 20 captures.
-pub(super) fn losing_class(context: &Context<'_>) -> Option<LosingClass> {
+pub(super) fn losing_class(directory: &Directory) -> Option<LosingClass> {
     let lost = |party: &Party| party.lost.saturating_add(party.lost_behind);
     let is_data = |party: &&Party| {
         party.counted && party.data_packets > 0 && party.qpn() > Qpn::new(MAX_MANAGEMENT_QPN)
     };
-    let parties = || context.directory.flows().map(|(.., party)| party).filter(is_data);
+    let parties = || directory.flows().map(|(.., party)| party).filter(is_data);
     let there: BTreeSet<Address> = parties()
         .filter(|party| lost(party) > 0)
         .map(|party| party.destination)
@@ -75,14 +50,13 @@ pub(super) fn losing_class(context: &Context<'_>) -> Option<LosingClass> {
         return None;
     }
     let mut senders = class.senders.iter();
-    let only = |first: Option<u8>, second: Option<u8>| first.filter(|_| second.is_none());
     Some(LosingClass {
         dscp: *dscp,
         sender: senders.next().copied().filter(|_| senders.next().is_none()),
         spared,
-        other: only(
-            others.next().map(|(dscp, _)| *dscp),
-            others.next().map(|(dscp, _)| *dscp),
-        ),
+        other: others
+            .next()
+            .map(|(dscp, _)| *dscp)
+            .filter(|_| others.next().is_none()),
     })
 }

@@ -7,7 +7,6 @@ use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Psn, TapId};
 
 use super::super::numbers::share;
 use super::losses_there::{Losses, LossesThere};
-use super::one_class::losing_class;
 use super::rule::Context;
 use crate::chance::{UNLIKELY, at_least};
 use crate::episodes::{Episode, fills_link};
@@ -123,7 +122,6 @@ impl CloseGaps {
 /// Losses of a run by destination.
 pub(super) fn losses_by_destination(gaps: &GapDistances, context: &Context<'_>) -> Losses {
     let mut losses = Losses::new();
-    let is_of_one = losing_class(context).is_some_and(|class| class.sender.is_some());
     for episode in context.distinct(EpisodeKind::Loss) {
         let row = &episode.row;
         if let Some(there) = row.destination {
@@ -134,7 +132,7 @@ pub(super) fn losses_by_destination(gaps: &GapDistances, context: &Context<'_>) 
             });
             there.times = (there.times.0.min(times.0), there.times.1.max(times.1));
             there.lost = there.lost.saturating_add(row.lost);
-            let is_of_a_queue = !(is_of_one && episode.facts.shows_losses_alone());
+            let is_of_a_queue = context.may_be_of_a_queue(episode);
             if episode.facts.incast_meanwhile && is_of_a_queue {
                 there.in_incast = there.in_incast.saturating_add(row.lost);
             }
@@ -179,12 +177,20 @@ impl Context<'_> {
             .is_some_and(LossesThere::overran)
     }
 
-    /// Episodes of many senders at once whose signs are those of a queue. Losses alone are none where one sender has them all, whose class is
-    /// another one: a full queue takes packets of nobody.
+    /// True unless nothing but losses shows a queue, and one sender has them all, whose class is another one: a full queue takes packets of
+    /// everybody.
+    fn may_be_of_a_queue(&self, episode: &Episode) -> bool {
+        let is_of_one = self
+            .losing_class
+            .as_ref()
+            .is_some_and(|class| class.sender.is_some());
+        !(is_of_one && episode.facts.shows_losses_alone())
+    }
+
+    /// Episodes of many senders at once whose signs are those of a queue.
     pub(super) fn incasts(&self) -> impl Iterator<Item = &Episode> {
-        let is_of_one = losing_class(self).is_some_and(|class| class.sender.is_some());
         let all = self.distinct(EpisodeKind::Incast);
-        all.filter(move |episode| !(is_of_one && episode.facts.shows_losses_alone()))
+        all.filter(|episode| self.may_be_of_a_queue(episode))
     }
 
     /// Times in which fewer senders than an incast has overran the queue before a destination: episodes of losses.

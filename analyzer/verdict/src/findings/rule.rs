@@ -10,7 +10,7 @@ use roce_model::{
 };
 pub(super) use roce_rules::{Needs, Rule};
 
-use super::losses_there::Losses;
+use super::losses_there::{LosingClass, Losses};
 use crate::directory::Directory;
 use crate::episodes::Episode;
 use crate::pauses::ConcludedPauses;
@@ -77,6 +77,8 @@ pub(super) struct Context<'a> {
     pub(super) episodes: &'a [Episode],
     /// Losses by destination.
     pub(super) losses: &'a Losses,
+    /// The class that alone lost packets.
+    pub(super) losing_class: Option<LosingClass>,
     /// Episodes that found no room.
     pub(super) dropped: u64,
     /// Pauses that were counted at several levels; `None` in a snapshot.
@@ -106,6 +108,7 @@ impl<'a> Context<'a> {
             directory,
             episodes,
             losses,
+            losing_class: None,
             dropped: 0,
             fabric: None,
             lateness: None,

@@ -41,16 +41,21 @@ fn is_of_a_queue(context: &Context<'_>, wait: &Episode, facts: &StallFacts) -> b
         .party(wait.row.tap, facts.flow)
         .map(|party| [Some(party.source), Some(party.destination)]);
     let ends = ends.unwrap_or([facts.destination, None]);
-    context
+    meanwhile(context, wait).any(|other| {
+        matches!(other.row.kind, EpisodeKind::Incast | EpisodeKind::Ecn)
+            && other.row.destination.is_some()
+            && ends.contains(&other.row.destination)
+    })
+}
+
+/// The episodes that go on during a part of `one`.
+fn meanwhile<'a>(context: &'a Context<'_>, one: &'a Episode) -> impl Iterator<Item = &'a Episode> {
+    let (begin, end) = (one.row.start_time, one.row.end_time);
+    let up_to_its_end = context
         .episodes
         .iter()
-        .take_while(|other| other.row.start_time <= wait.row.end_time)
-        .any(|other| {
-            matches!(other.row.kind, EpisodeKind::Incast | EpisodeKind::Ecn)
-                && other.row.end_time >= wait.row.start_time
-                && other.row.destination.is_some()
-                && ends.contains(&other.row.destination)
-        })
+        .take_while(move |other| other.row.start_time <= end);
+    up_to_its_end.filter(move |other| other.row.end_time >= begin)
 }
 
 /// The silences that count, each with its facts.
@@ -84,19 +89,15 @@ pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFac
 /// buffers, pauses.
 fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
     let row = &stall.row;
-    context
-        .episodes
-        .iter()
-        .take_while(|other| other.row.start_time <= row.end_time)
-        .any(|other| {
-            let there = other.row.destination == row.destination;
-            let reason = match other.row.kind {
-                EpisodeKind::Loss | EpisodeKind::Rnr => there,
-                EpisodeKind::Pause => true,
-                _ => false,
-            };
-            reason && other.row.tap == row.tap && other.row.end_time >= row.start_time
-        })
+    meanwhile(context, stall).any(|other| {
+        let there = other.row.destination == row.destination;
+        let reason = match other.row.kind {
+            EpisodeKind::Loss | EpisodeKind::Rnr => there,
+            EpisodeKind::Pause => true,
+            _ => false,
+        };
+        reason && other.row.tap == row.tap
+    })
 }
 
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.

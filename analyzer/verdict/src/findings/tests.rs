@@ -24,8 +24,10 @@ mod pauses;
 mod plan;
 mod programs;
 mod readings;
+mod silences;
 mod switches;
 mod trimmed;
+mod unmoved;
 mod unpassed;
 mod waits;
 
