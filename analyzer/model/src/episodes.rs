@@ -69,7 +69,7 @@ names! {
         Rnr = "rnr",
         /// A link or a priority was paused.
         Pause = "pause",
-        /// A flow stood still in the middle of a message.
+        /// A flow stood still in the middle of a message, or until an answer came.
         Stall = "stall",
     }
 }
