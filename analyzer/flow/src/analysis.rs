@@ -330,6 +330,7 @@ impl Analysis {
         let (totals, copies) = self.tally.conclude();
         let (matched, hops, hop_timeline) = self.taps.conclude();
         let hops_inband = self.connections.inband.conclude();
+        let cut_rings = self.connections.credits.cut_rings();
         (
             output,
             Conclusion {
@@ -342,6 +343,7 @@ impl Analysis {
                 hops,
                 hop_timeline,
                 credits: self.connections.credits.conclude(),
+                cut_rings,
                 mrc,
                 hops_inband,
             },
@@ -594,6 +596,7 @@ impl Conclusion {
         self.hop_timeline
             .sort_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
         self.credits.extend_from_slice(&other.credits);
+        self.cut_rings += other.cut_rings;
         self.mrc.add(&other.mrc);
         self.hops_inband.extend_from_slice(&other.hops_inband);
     }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
 
-use roce_flow::{Analysis, JoinedCredits, Options, join_credits};
+use roce_flow::{Analysis, Conclusion, JoinedCredits, Options, join_credits};
 use roce_model::{
     Between, CreditedMessage, Packet, PacketBatch, PacketFlags, RemoteWrite, TapId, Time, WriteTarget,
 };
@@ -216,7 +216,11 @@ impl Traffic {
         self.packets.retain(|(packet, _)| !lost(packet));
     }
 
-    fn joined(mut self) -> JoinedCredits {
+    fn joined(self) -> JoinedCredits {
+        join_credits(&self.concluded().credits)
+    }
+
+    fn concluded(mut self) -> Conclusion {
         self.packets.sort_by_key(|(packet, _)| packet.time);
         let writes = self.packets.iter().enumerate().filter_map(|(at, (_, write))| {
             let write = (*write)?;
@@ -230,7 +234,7 @@ impl Traffic {
             between,
             ..PacketBatch::default()
         });
-        join_credits(&analysis.finish().1.credits)
+        analysis.finish().1
     }
 }
 
@@ -448,4 +452,18 @@ fn two_taps_tell_departures_and_arrivals_whatever_their_clocks() {
         assert_eq!(message.acknowledgement.arrival, Some(Time(here + 3_000)));
     }
     assert_eq!(Qpn::new(RECEIVER_QPN).value(), RECEIVER_QPN);
+}
+
+#[test]
+fn credits_without_their_addresses_are_counted() {
+    for release in [V2_7, V2_11, V2_19, V2_23, V2_30] {
+        for (captured, credits, cut_rings) in [(2, 40, 1), (2, 8, 0), (6, 40, 0)] {
+            let mut capture = Traffic::default();
+            capture.messages(release, 0..credits, captured);
+            let conclusion = capture.concluded();
+            let which = format!("stride {}, {captured} bytes of {credits}", release.stride);
+            assert_eq!(conclusion.cut_rings, cut_rings, "{which}");
+            assert_eq!(conclusion.credits.is_empty(), captured < 6, "{which}");
+        }
+    }
 }

@@ -371,6 +371,9 @@ impl<'a> Builder<'a> {
             let host = self.job.ranks[receiver].host;
             let owner = if self.is_busy(host, message.credit_out, need) {
                 Owner::BusyReceiver(receiver)
+            } else if message.place == 0 {
+                // No buffer has been used yet: the host posts the receives of the collective.
+                Owner::Start(receiver)
             } else {
                 Owner::Receiver(receiver)
             };

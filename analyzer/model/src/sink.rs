@@ -71,6 +71,8 @@ pub struct RunSummary {
     pub hop_timeline: Vec<HopTimelineRow>,
     /// Connections whose receivers ask for each message, with these messages. The JSON document does not have them.
     pub credited: Vec<CreditedConnection>,
+    /// Rings of credits at all taps whose frames were cut before the addresses that they offer. The JSON document does not have them.
+    pub cut_rings: u64,
     /// Episodes of congestion, in the order of time.
     pub episodes: Vec<EpisodeRow>,
     /// Ends of connections: those that failed first.

@@ -107,6 +107,7 @@ impl<F> RunOutcome<F> {
             hops: conclusion.hops.clone(),
             hop_timeline: conclusion.hop_timeline.clone(),
             credited: credits.connections,
+            cut_rings: conclusion.cut_rings,
             credits: credits.rows,
             mrc_connections: conclusion.mrc.connections.clone(),
             mrc_paths: conclusion.mrc.paths.clone(),

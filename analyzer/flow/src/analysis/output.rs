@@ -56,6 +56,8 @@ pub struct Conclusion {
     pub hop_timeline: Vec<HopTimelineRow>,
     /// Credits and their data, by connection and tap.
     pub credits: Vec<CreditsAtTap>,
+    /// Rings of credits without the addresses that they offer, because frames were cut.
+    pub cut_rings: u64,
     /// Connections of MRC and UET.
     pub mrc: MrcConclusion,
     /// Hops of flows, as switches wrote them into packets.

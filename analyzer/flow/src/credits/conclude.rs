@@ -8,6 +8,12 @@ use super::ring::CreditRing;
 use super::{Credits, WriteFlow};
 
 impl Credits {
+    /// Rings whose credits were captured without the addresses that they offer.
+    pub(crate) fn cut_rings(&self) -> u64 {
+        let rings = self.rings.iter().flatten();
+        rings.filter(|ring| ring.is_cut()).count() as u64
+    }
+
     /// Each connection as each tap saw it.
     pub(crate) fn conclude(mut self) -> Vec<CreditsAtTap> {
         self.mark_pending();

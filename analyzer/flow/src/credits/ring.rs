@@ -23,6 +23,8 @@ const MAX_BUFFERS: u64 = 256;
 const START: u64 = 1 << 20;
 /// Matches by address that prove a connection: one may be chance, where buffers are used in turn.
 const PROOF: u32 = 2;
+/// Credits in the slots that their PSNs or numbers say, after which a ring is one although the addresses in it were not captured.
+const CUT_PROOF: u32 = 16;
 /// How far data of several queue pairs overtake each other, in messages. Data for an older credit are for a newer one whose
 /// record is missing: buffers are used again after four messages at the earliest.
 const MAX_OVERTAKING: u64 = 2;
@@ -143,6 +145,11 @@ impl CreditRing {
     /// True if data prove that these are credits.
     pub(super) fn is_proven(&self) -> bool {
         self.hits >= PROOF && self.misfits * ONE_IN <= self.fits
+    }
+
+    /// True if its credits go from slot to slot, and their addresses were not captured: nothing shows which data belong to them.
+    pub(super) fn is_cut(&self) -> bool {
+        self.buffers.is_empty() && self.fits >= CUT_PROOF && self.misfits * ONE_IN <= self.fits
     }
 
     /// True if a second credit or data fit it.

@@ -159,8 +159,10 @@ impl Epoch {
         }
         let is_older = request.packet.ids.and_then(Ids::behind).unwrap_or(0) > 0;
         let is_known = answers.is_some_and(|answers| at + DONE <= answers.acked());
-        // A new connection writes to memory of its own, by a key of its own. What was acknowledged long ago is not sent again.
-        if !is_known && self.target.is_some() && self.target == request.target {
+        // A new connection writes to memory of its own, by a key of its own. Answers may be lost behind the tap, and all is sent again; but nothing is
+        // that was acknowledged a long rest ago.
+        let is_same = self.target.is_some() && self.target == request.target;
+        if is_same && !(is_known && silence >= LONG_REST) {
             return false;
         }
         if silence >= LONG_REST && (is_older || is_known) {

@@ -60,6 +60,7 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         hops: rows::<HopColumns>(&stored.hops)?,
         hop_timeline: Vec::new(),
         credited: Vec::new(),
+        cut_rings: 0,
         credits: some_rows::<CreditColumns>(&stored.credits)?,
         mrc_connections: some_rows::<MrcConnectionColumns>(&stored.mrc_connections)?,
         mrc_paths: some_rows::<MrcPathColumns>(&stored.mrc_paths)?,

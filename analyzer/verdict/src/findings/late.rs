@@ -63,11 +63,12 @@ pub(super) const CANNOT_TELL: Rule = Rule {
     title: "what collectives waited for is not shown",
     meaning: "Records are missing, or the captures show only a part of the job: a wait is seen, and its cause is elsewhere.",
     method: "Collectives of which more than 5 % of the messages are left out. A wait of the price of the other rules for ranks beside those \
-             that were captured. The longest wait of the captured ranks, where other ranks of the job are not captured and none of these is late.",
+             that were captured. The longest wait of the captured ranks, where other ranks of the job are not captured and none of these is late. \
+             Short WRITEs from slot to slot of a ring, as credits go, whose frames were cut before the address in them.",
     source: SOURCE,
     thresholds: &[],
     severity: Severity::Info,
-    confidence: "high for messages that are left out, low for causes elsewhere",
+    confidence: "high for messages that are left out, medium for cut frames, low for causes elsewhere",
     needs: Needs::Ends,
     ..Rule::TALLIED
 };
@@ -362,6 +363,26 @@ fn elsewhere(jobs: &[JobLateness]) -> Option<FindingRow> {
     ))
 }
 
+/// Credits whose addresses were not captured, and none that was: frames were cut too short.
+fn cut(context: &Context<'_>) -> Option<FindingRow> {
+    let rings = context.run.cut_rings;
+    if rings == 0 || !context.run.credited.is_empty() {
+        return None;
+    }
+    let mut evidence = Evidence::default();
+    evidence.count("rings", rings);
+    Some(CANNOT_TELL.finding(
+        (Severity::Info, Confidence::Medium),
+        format!(
+            "who was late is not shown: frames were cut before the addresses in the credits of {}",
+            counted(rings, "connection")
+        ),
+        evidence,
+        "Capture with -s 192.",
+        None,
+    ))
+}
+
 /// All findings of this family.
 pub(super) fn late(context: &Context<'_>) -> Vec<FindingRow> {
     let Some(lateness) = context.lateness else {
@@ -380,7 +401,8 @@ pub(super) fn late(context: &Context<'_>) -> Vec<FindingRow> {
         finding(&of_rule(&NETWORK)),
         left_out(jobs)
             .or_else(|| finding(&of_rule(&CANNOT_TELL)))
-            .or_else(|| elsewhere(jobs)),
+            .or_else(|| elsewhere(jobs))
+            .or_else(|| cut(context)),
     ]
     .into_iter()
     .flatten()

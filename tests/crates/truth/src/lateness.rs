@@ -72,9 +72,34 @@ fn has_place(finding: &FindingRow, root: &InjectedRoot) -> bool {
     root.kind != "rank.late" || evidence.contains(&format!("\"place\":\"{}\"", root.place))
 }
 
+/// True if no tap captured six bytes of the addresses in credits, behind all headers.
+fn is_cut(case: &Case) -> bool {
+    let network = &case.parsed.network;
+    let (ethernet, ip) = (
+        if network.vlan.is_some() { 18 } else { 14 },
+        if network.ipv6 { 40 } else { 20 },
+    );
+    let least = ethernet + ip + 8 + 12 + 16 + 6;
+    let mut taps = case.truth.taps.iter();
+    taps.all(|tap| (1..least).contains(&tap.snaplen))
+}
+
+/// Captures that show no address of a credit: nobody is named, and that this is not shown is said.
+fn cut(case: &Case, scores: &mut Scores) {
+    for seen in std::iter::once(&case.seen).chain(&case.alone) {
+        let is_silent = said(seen).next().is_none();
+        let mut findings = seen.summary.findings.iter();
+        let is_right = is_silent && findings.any(|finding| finding.id == CANNOT_TELL);
+        scores.of_class("late: cut").expect(is_right, || list(seen));
+    }
+}
+
 pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     if case.truth.collectives.is_empty() {
         return;
+    }
+    if is_cut(case) {
+        return cut(case, scores);
     }
     match root_of(case) {
         None if case.scenario.healthy => healthy(case, scores),

@@ -1,6 +1,6 @@
 //! The tracker's verdicts on sequences of requests, compared with those of a plain set of PSNs.
 
-use roce_model::{Span, Time};
+use roce_model::{Span, Time, WriteTarget};
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -495,6 +495,39 @@ fn psn_zero_after_a_rest_begins_an_epoch_only_when_all_is_acknowledged() {
             matches!(verdict, Verdict::NewEpoch(_)),
             begins,
             "PSN {psn}, silence {silence}, {acked:?}: {verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn what_goes_to_the_same_memory_is_sent_again_although_it_was_acknowledged() {
+    // The acknowledgements were lost behind the tap. A new connection writes to other memory, or comes after a long rest.
+    let memory = |address| WriteTarget {
+        address,
+        key: 7,
+        length: 20_480,
+    };
+    for (address, silence, begins) in [
+        (4_096, 1_510_000, false),
+        (8_192, 1_510_000, true),
+        (4_096, 1_000_000_000, true),
+    ] {
+        let mut flow = Flow::default();
+        for psn in 0..20 {
+            let mut request = flow.request(psn, 1_000);
+            request.target = (psn == 0).then(|| memory(4_096));
+            assert_eq!(flow.take(&request), Verdict::InOrder);
+        }
+        flow.tracker.pair();
+        flow.acknowledge(20);
+        flow.now += silence;
+        let mut request = flow.request(0, silence);
+        request.target = Some(memory(address));
+        let verdict = flow.take(&request);
+        assert_eq!(
+            matches!(verdict, Verdict::NewEpoch(_)),
+            begins,
+            "address {address}, silence {silence}: {verdict:?}"
         );
     }
 }

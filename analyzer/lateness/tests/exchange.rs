@@ -1,0 +1,108 @@
+//! An exchange of all hosts with all, of two ranks on each: what is said of one rank whose host is late.
+
+#![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
+
+use roce_lateness::{LateKind, LateStart, find_lateness};
+use roce_model::{CreditMatching, CreditedConnection, CreditedMessage, FlowId, Passage, Time};
+use roce_wire::Address;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+const HOSTS: usize = 4;
+const COLLECTIVES: usize = 8;
+/// From one port to the other.
+const WAY: u64 = 2 * US;
+/// 64 KiB at 100 Gbit/s.
+const SEND: u64 = 5_300;
+const COMPUTE: u64 = 4 * MS;
+/// A host posts the receives of the next collective so soon after the one before.
+const AHEAD: u64 = 20 * US;
+
+/// The late rank: its host, its place there, and by how much it is late.
+const LATE: (usize, usize, u64) = (2, 1, 3 * MS);
+
+/// One message of each connection in each collective. A rank sends when it has computed and has the credit; the next collective
+/// follows the last arrival of this one.
+fn connections(late_by: u64) -> (Vec<CreditedConnection>, u64) {
+    let host = |host: usize| Address::v4([10, 0, 0, u8::try_from(host + 1).unwrap()]);
+    let late = |of: (usize, usize)| {
+        if of == (LATE.0, LATE.1) { late_by } else { 0 }
+    };
+    let pairs = (0..HOSTS).flat_map(|from| (0..HOSTS).map(move |to| (from, to)));
+    let ways: Vec<(usize, usize, usize)> = pairs
+        .filter(|(from, to)| from != to)
+        .flat_map(|(from, to)| [0, 1].map(|place| (from, to, place)))
+        .collect();
+    let mut all: Vec<Vec<CreditedMessage>> = vec![Vec::new(); ways.len()];
+    let mut end = 10_000 * MS;
+    for number in 0..COLLECTIVES as u64 {
+        let before = end;
+        for (&(from, to, place), messages) in ways.iter().zip(&mut all) {
+            let jitter = (from * 7 + to * 3 + place * 5) as u64 % 11 * US;
+            // The late host posts its receives when it begins.
+            let ahead = match late((to, place)) {
+                0 => AHEAD,
+                by => COMPUTE + by - 30 * US,
+            };
+            let credit = before + ahead + jitter / 4;
+            let ready = before + COMPUTE + late((from, place)) + jitter;
+            let first = ready.max(credit + WAY + US);
+            let last = first + SEND;
+            let passage = |out: u64| Passage {
+                departure: Some(Time(out)),
+                arrival: Some(Time(out + WAY)),
+            };
+            messages.push(CreditedMessage {
+                number,
+                buffer: number % 4,
+                bytes: 65_536,
+                credit: passage(credit),
+                first: passage(first),
+                last: passage(last),
+                acknowledgement: passage(last + WAY),
+                retransmissions: 0,
+            });
+            end = end.max(last + WAY);
+        }
+    }
+    let connection = |((at, &(from, to, _)), messages): ((usize, &(usize, usize, usize)), Vec<_>)| {
+        let flow = 2 * at as u64;
+        CreditedConnection {
+            sender: host(from),
+            receiver: host(to),
+            sender_rank: None,
+            receiver_rank: None,
+            layout: None,
+            data_flows: vec![FlowId(flow)],
+            credit_flows: vec![FlowId(flow + 1)],
+            matching: CreditMatching::Address,
+            left_out: 0,
+            messages,
+        }
+    };
+    (ways.iter().enumerate().zip(all).map(connection).collect(), end)
+}
+
+#[test]
+fn a_host_that_posts_receives_late_for_one_of_its_ranks_began_late() {
+    let (late, end) = connections(LATE.2);
+    let lateness = find_lateness(&late, |_| None, &[], &[]);
+    assert_eq!(lateness.jobs.len(), 1);
+    let roots = &lateness.jobs[0].roots;
+    assert_eq!(roots.len(), 1, "{roots:?}");
+    assert!(
+        matches!(roots[0].kind, LateKind::Start(rank, LateStart::Host) if rank.host == Address::v4([10, 0, 0, 3])),
+        "no buffer has been used, so none is given back late: {roots:?}"
+    );
+    // The same exchange without it ends so much earlier.
+    let cost = end - connections(0).1;
+    let error = roots[0].cost_ns.abs_diff(cost);
+    assert!(error * 100 <= cost * 10, "{} of {cost} ns", roots[0].cost_ns);
+}
+
+#[test]
+fn a_healthy_exchange_has_no_root() {
+    let (healthy, _) = connections(0);
+    let lateness = find_lateness(&healthy, |_| None, &[], &[]);
+    assert!(lateness.jobs.iter().all(|job| job.roots.is_empty()));
+}
