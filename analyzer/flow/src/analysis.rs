@@ -577,17 +577,14 @@ impl Conclusion {
         attempts::sort(&mut self.attempts);
         self.exchanges.extend_from_slice(&other.exchanges);
         send_answers::sort(&mut self.exchanges);
-        if self.copies.len() < other.copies.len() {
-            self.copies.resize(other.copies.len(), 0);
-        }
-        for (sum, more) in self.copies.iter_mut().zip(&other.copies) {
-            *sum += more;
-        }
-        if self.matched.len() < other.matched.len() {
-            self.matched.resize(other.matched.len(), 0);
-        }
-        for (sum, more) in self.matched.iter_mut().zip(&other.matched) {
-            *sum += more;
+        for (sums, more) in [
+            (&mut self.copies, &other.copies),
+            (&mut self.matched, &other.matched),
+        ] {
+            sums.resize(sums.len().max(more.len()), 0);
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum += more;
+            }
         }
         self.hops.extend_from_slice(&other.hops);
         self.hops

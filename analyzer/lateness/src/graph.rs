@@ -44,6 +44,16 @@ pub(crate) enum LagKind {
     Join,
 }
 
+impl LagKind {
+    /// True for lags between clocks of two hosts, and for those of a rank that waited for nothing: what is needed may be stamped later.
+    pub(crate) const fn may_be_negative(self) -> bool {
+        matches!(
+            self,
+            Self::Compute | Self::Launch | Self::Wire | Self::CreditWire | Self::AnswerWire
+        )
+    }
+}
+
 /// Who may be late.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Owner {

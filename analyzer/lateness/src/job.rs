@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{CreditMatching, CreditedConnection, CreditedMessage, Time};
+use roce_model::{CreditedConnection, CreditedMessage, Time};
 use roce_wire::Address;
 
 use crate::clocks::HostClocks;
@@ -69,8 +69,6 @@ pub(crate) struct Link {
     pub(crate) sender_tapped: bool,
     /// True if a tap beside the receiver saw it.
     pub(crate) receiver_tapped: bool,
-    /// True if data were found by the address in the credit.
-    pub(crate) exact: bool,
     /// Channel of the communicator, where a log names it.
     pub(crate) channel: Option<u32>,
     /// Messages by rising number.
@@ -246,7 +244,6 @@ fn link(
         receiver: ranks.1,
         sender_tapped: sender,
         receiver_tapped: receiver,
-        exact: connection.matching == CreditMatching::Address,
         channel,
         messages,
         base: 0,

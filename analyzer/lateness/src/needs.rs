@@ -201,15 +201,7 @@ impl<'a> Builder<'a> {
         let first = place(graph);
         for &(needed, kind) in &wanted.needs {
             let at = graph.events[needed as usize].time;
-            let may_be_late = matches!(
-                kind,
-                LagKind::Compute
-                    | LagKind::Launch
-                    | LagKind::Wire
-                    | LagKind::CreditWire
-                    | LagKind::AnswerWire
-            );
-            if at != UNKNOWN && time != UNKNOWN && (at <= time || may_be_late) {
+            if at != UNKNOWN && time != UNKNOWN && (at <= time || kind.may_be_negative()) {
                 graph.needs.push(Need {
                     event: needed,
                     lag: time - at,

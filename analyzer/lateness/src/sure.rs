@@ -135,7 +135,6 @@ fn confidence(
         Confidence::Low
     } else if view.is_whole
         && is_shown(suspect, job)
-        && job.links.iter().all(|link| link.exact)
         && job.collectives() >= MIN_COLLECTIVES
         && complete * 2 > affected.count()
         && clocks * SURE_CLOCKS.0 <= typical

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
 
 use roce_lateness::{LateKind, LateStart, find_lateness};
-use roce_model::{CreditMatching, CreditedConnection, CreditedMessage, FlowId, Passage, Time};
+use roce_model::{CreditedConnection, CreditedMessage, FlowId, Passage, Time};
 use roce_wire::Address;
 
 const US: u64 = 1_000;
@@ -75,7 +75,6 @@ fn connections(late_by: u64) -> (Vec<CreditedConnection>, u64) {
             layout: None,
             data_flows: vec![FlowId(flow)],
             credit_flows: vec![FlowId(flow + 1)],
-            matching: CreditMatching::Address,
             left_out: 0,
             messages,
         }

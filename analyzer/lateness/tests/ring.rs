@@ -9,9 +9,7 @@
 #![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
 
 use roce_lateness::{JobLateness, LateKind, LateRoot, LateStart, Lateness, find_lateness};
-use roce_model::{
-    Confidence, CreditMatching, CreditedConnection, CreditedMessage, FlowId, JobWindow, Passage, Time,
-};
+use roce_model::{Confidence, CreditedConnection, CreditedMessage, FlowId, JobWindow, Passage, Time};
 use roce_wire::Address;
 
 const US: u64 = 1_000;
@@ -247,7 +245,6 @@ impl RingJob {
                 layout: None,
                 data_flows: vec![FlowId(2 * rank as u64)],
                 credit_flows: vec![FlowId(2 * rank as u64 + 1)],
-                matching: CreditMatching::Address,
                 left_out: (messages.len() - kept.len()) as u64,
                 messages: kept,
             });

@@ -25,21 +25,10 @@ pub struct CreditedConnection {
     pub data_flows: Vec<FlowId>,
     /// Flows of the credits.
     pub credit_flows: Vec<FlowId>,
-    /// How data were found to belong to their credits.
-    pub matching: CreditMatching,
     /// Messages in the order of their credits, without those that are left out.
     pub messages: Vec<CreditedMessage>,
     /// Messages of which a record that decides is missing, or whose credit was before the capture.
     pub left_out: u64,
-}
-
-/// How data were found to belong to their credits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CreditMatching {
-    /// The data's address is the one in the credit: exact.
-    Address,
-    /// The nth message follows the nth credit, since frames are cut before the address.
-    Order,
 }
 
 /// A credit, and the data that came for it.

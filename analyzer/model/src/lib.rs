@@ -62,7 +62,7 @@ pub use collective_calls::{
 pub use collective_waits::{CollectiveWaitColumns, CollectiveWaitRow, WaitReason};
 pub use collectives::{CollectiveColumns, CollectiveEvidence, CollectiveRow, CollectiveShape};
 pub use connections::{AttemptResult, ConnectionAttempt, ProgramExchange};
-pub use credited::{CreditMatching, CreditedConnection, CreditedMessage, Passage};
+pub use credited::{CreditedConnection, CreditedMessage, Passage};
 pub use credits::{CreditColumns, CreditRow};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use ends::{EndColumns, EndKind, EndRow};

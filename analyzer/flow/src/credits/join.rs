@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use roce_model::{
-    CreditMatching, CreditRow, CreditedConnection, CreditedMessage, FlowId, Passage, TapId, Time,
-};
+use roce_model::{CreditRow, CreditedConnection, CreditedMessage, FlowId, Passage, TapId, Time};
 use roce_wire::Address;
 
 use super::at_tap::CreditsAtTap;
@@ -186,7 +184,6 @@ fn connection(
         layout: group.iter().find_map(|(seen, _)| seen.releases),
         data_flows: joined(group, |seen| &seen.data_flows),
         credit_flows: joined(group, |seen| &seen.credit_flows),
-        matching: CreditMatching::Address,
         messages: messages.collect(),
         left_out: early + span.saturating_sub(whole.len() as u64),
     };

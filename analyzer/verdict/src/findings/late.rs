@@ -10,7 +10,7 @@ const SOURCE: &str = "NVIDIA/nccl, src/transport/net.cc (sendProxyProgress, recv
                       ring of credits at the sender).";
 const PRICE: &str = "The price is by how much earlier the last collective would have ended, had its times been as long as those of the \
                      others. It is found at 2 % of the time and 50 us in each collective.";
-const SURE: &str = "high with captures at all ranks, 5 collectives or more and whole records, data matched by address, and clocks surer than a \
+const SURE: &str = "high with captures at all ranks, 5 collectives or more and whole records, and clocks surer than a \
                     tenth of the price; low where collectives cannot be told apart; medium otherwise";
 
 pub(super) const RANK: Rule = Rule {

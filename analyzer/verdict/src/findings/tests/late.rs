@@ -1,7 +1,7 @@
 //! Who is late in a job: a ring of three ranks, each of which sends one message in a collective when it has computed for 1 ms, and
 //! posts its next receive 5 us after the one before has come.
 
-use roce_model::{CreditMatching, CreditedConnection, CreditedMessage, FlowId, Passage};
+use roce_model::{CreditedConnection, CreditedMessage, FlowId, Passage};
 
 use super::*;
 
@@ -78,7 +78,6 @@ fn ring(late: Late) -> (Vec<CreditedConnection>, u64) {
         layout: None,
         data_flows: vec![FlowId(sender as u64)],
         credit_flows: vec![FlowId(10 + sender as u64)],
-        matching: CreditMatching::Address,
         messages,
         left_out: 0,
     };
@@ -182,4 +181,27 @@ fn one_capture_tells_on_which_side_the_cause_is() {
     for id in &IDS[..3] {
         assert!(super::finding(&run, id).is_none(), "{id}: {:?}", run.findings);
     }
+}
+
+#[test]
+fn credits_whose_addresses_were_cut_off_are_named() {
+    let run_of = |credited| {
+        let mut run = TestRun::new();
+        run.summary.credited = credited;
+        run.summary.cut_rings = 4;
+        run.conclude()
+    };
+    let run = run_of(Vec::new());
+    let finding = fired(&run, "job.cannot_tell");
+    assert_eq!(
+        (finding.severity, finding.confidence),
+        (Severity::Info, Confidence::Medium)
+    );
+    assert!(
+        finding.summary.contains("credits of 4 connections"),
+        "{}",
+        finding.summary
+    );
+    assert!(finding.next_step.contains("-s 192"));
+    assert!(super::finding(&run_of(ring(Late::Nothing).0), "job.cannot_tell").is_none());
 }
