@@ -119,6 +119,17 @@ impl Job {
         self.starts.len()
     }
 
+    /// For each connection those that pass on its data, and how many messages later.
+    pub(crate) fn consumers(&self) -> Vec<Vec<(usize, u64)>> {
+        let mut consumers = vec![Vec::new(); self.links.len()];
+        for (to, link) in self.links.iter().enumerate() {
+            for &(from, shift) in &link.inputs {
+                consumers[from].push((to, shift));
+            }
+        }
+        consumers
+    }
+
     /// True if each rank has a tap beside it. Else nothing shows when data came to some, and what they did with it.
     pub(crate) fn is_captured(&self) -> bool {
         self.tapped.iter().all(|&tapped| tapped)

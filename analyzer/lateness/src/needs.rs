@@ -93,12 +93,6 @@ fn event(time: i64, collective: u32, (class, is_repeated): (u16, bool)) -> Event
 
 impl<'a> Builder<'a> {
     fn new(job: &'a Job) -> Self {
-        let mut consumers = vec![Vec::new(); job.links.len()];
-        for (to, link) in job.links.iter().enumerate() {
-            for &(from, shift) in &link.inputs {
-                consumers[from].push((to, shift));
-            }
-        }
         let mut next = 0;
         let mut events = Vec::new();
         let mut offsets = Vec::new();
@@ -133,7 +127,7 @@ impl<'a> Builder<'a> {
                 uncertainty: Vec::new(),
             },
             owner_of: BTreeMap::new(),
-            consumers,
+            consumers: job.consumers(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::job::{Job, UNKNOWN};
 use crate::normal::{ExpectedLags, UsualLags, is_between};
 use crate::view::View;
 
-/// Owners of lags that are looked at in one round.
+/// Ways, and ranks, whose lags are looked at in one round.
 const MAX_SUSPECTS: usize = 6;
 
 /// Roots of a job, at most.
@@ -228,8 +228,12 @@ impl<'a> RootSearch<'a> {
             .map(|(&owner, &excess)| (-excess, owner))
             .collect();
         order.sort_unstable();
+        // Ways share their ports: a rank's own lags are found among those of ranks.
+        let is_way = |owner: &u32| matches!(self.graph.owners[*owner as usize], Owner::Way(..));
+        let (ways, ranks): (Vec<u32>, Vec<u32>) = order.iter().map(|&(_, owner)| owner).partition(is_way);
+        let of_each = |owners: Vec<u32>| owners.into_iter().take(MAX_SUSPECTS);
         let mut places = BTreeSet::new();
-        for &(_, owner) in order.iter().take(MAX_SUSPECTS) {
+        for owner in of_each(ways).chain(of_each(ranks)) {
             match self.graph.owners[owner as usize] {
                 Owner::Start(rank)
                 | Owner::Sender(rank)

@@ -87,12 +87,28 @@ fn used<'a>(link: &'a Link, message: &Message) -> Option<&'a Message> {
     link.messages.get(place)
 }
 
+/// When the last of the data came that a buffer is used with, until its credit left: a rank makes one message of those of several connections.
+fn used_with(job: &Job, consumers: &[(usize, u64)], (link, used): (&Link, &Message), credit_out: i64) -> i64 {
+    let made = consumers.iter().flat_map(|&(to, shift)| {
+        let made = used.number - link.base + shift;
+        let inputs = job.links[to].inputs.iter();
+        inputs.filter_map(move |&(from, shift)| {
+            let from = &job.links[from];
+            let place = from.message(made.checked_sub(shift)? + from.base)?;
+            Some(from.messages[place].last_in)
+        })
+    });
+    made.filter(|&came| came <= credit_out)
+        .fold(used.last_in, i64::max)
+}
+
 impl RankTimes {
     pub(crate) fn new(job: &Job) -> Self {
         let mut ranks = vec![vec![RankTime::default(); job.ranks.len()]; job.collectives()];
         let mut firsts = vec![vec![false; job.ranks.len()]; job.collectives()];
         let mut lost_ends = vec![vec![false; job.ranks.len()]; job.collectives()];
-        for link in &job.links {
+        let consumers = job.consumers();
+        for (link, consumers) in job.links.iter().zip(&consumers) {
             for message in &link.messages {
                 let collective = message.collective as usize;
                 let sender = &mut ranks[collective][link.sender];
@@ -109,7 +125,7 @@ impl RankTimes {
                     && let Some(used) = used(link, message)
                     && earliest(&mut receiver.start, message.credit_out)
                 {
-                    receiver.needed = used.last_in;
+                    receiver.needed = used_with(job, consumers, (link, used), message.credit_out);
                 }
             }
             for (collective, &next) in job.starts.iter().skip(1).enumerate() {
@@ -172,8 +188,8 @@ impl RankTimes {
         }
     }
 
-    /// A rank that waited for its credit or its input was ready earlier: as early as the
-    /// earliest one.
+    /// A rank that waited for its credit or its input was ready earlier: as early as the earliest one, but not before its host posted its receives
+    /// (NCCL starts the proxy's operations with the kernel's launch, `src/enqueue.cc`).
     fn set_hidden_starts(&mut self) {
         for collective in 0..self.ranks.len() {
             let mut computing = Vec::new();
@@ -202,7 +218,9 @@ impl RankTimes {
                 if !time.is_ready
                     && let Some(before) = before
                 {
-                    time.start = time.start.min(before + shortest);
+                    let hidden = before + shortest;
+                    time.is_ready = time.post > hidden;
+                    time.start = time.start.min(hidden.max(time.post));
                 }
             }
         }
