@@ -395,6 +395,47 @@ fn adaptive_routing_ends_a_message_with_an_empty_write() {
 }
 
 #[test]
+fn what_was_answered_in_two_parts_is_sent_again_for_no_newer_credit() {
+    let mut traffic = Traffic::default();
+    // Both the data and the empty WRITE behind them are acknowledged.
+    let data = |traffic: &mut Traffic, time: u64, number: u64| {
+        let psn = u32::try_from(3 * number).unwrap();
+        traffic.packet(time, 0x06, true, RECEIVER_QPN, psn, MTU);
+        traffic.says(Some((buffer(number), 2 * MTU)), None, &[]);
+        traffic.packet(time + 400, 0x08, true, RECEIVER_QPN, psn + 1, MTU);
+        traffic.acknowledge(time + 401, psn + 1);
+        traffic.packet(time + 500, 0x0b, true, RECEIVER_QPN, psn + 2, 0);
+        traffic.says(Some((0, 0)), Some(2 * MTU), &[]);
+        traffic.acknowledge(time + 501, psn + 2);
+    };
+    for number in 0..16_u64 {
+        let time = 1_000_000 + 10_000 * number;
+        traffic.credit(time, V2_30, number, 64);
+        data(&mut traffic, time + 1_000, number);
+    }
+    // Behind the tap the last answers are lost. Their buffers are offered again, and the sender's timer repeats three messages.
+    for number in 16..24_u64 {
+        traffic.credit(1_160_000 + number, V2_30, number, 64);
+    }
+    for number in 13..16_u64 {
+        data(&mut traffic, 3_000_000 + 1_000 * number, number);
+    }
+    for number in 16..24_u64 {
+        data(&mut traffic, 3_100_000 + 1_000 * number, number);
+    }
+    let joined = traffic.joined();
+    for (message, number) in messages(&joined).iter().zip(0_u64..) {
+        let time = match number {
+            0..16 => 1_001_000 + 10_000 * number,
+            _ => 3_100_000 + 1_000 * number,
+        };
+        assert_eq!((message.number, message.bytes), (number, 8192));
+        assert_eq!(message.first.arrival, Some(Time(time)), "{number}");
+    }
+    assert_eq!((messages(&joined).len(), joined.connections[0].left_out), (24, 0));
+}
+
+#[test]
 fn small_writes_of_other_programs_are_no_credits() {
     // 64 bytes to the same address, to rising ones of a log, and to any: nobody writes to the addresses in their payload.
     let address: [fn(u64) -> u64; 3] = [

@@ -134,8 +134,11 @@ impl DataFlow {
     }
 
     fn answer(&mut self, piece: &DataPiece) {
+        // A piece that is answered may go on by a WRITE with the immediate alone, and is answered again.
         let follows = |&(first, last): &(Psn, Psn)| {
-            piece.first.offset_from(last) == 1 && piece.last.offset_from(first) < MAX_ANSWERED
+            piece.first.offset_from(first) >= 0
+                && piece.first.offset_from(last) <= 1
+                && piece.last.offset_from(first) < MAX_ANSWERED
         };
         let first = self
             .answered
