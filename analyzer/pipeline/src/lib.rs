@@ -35,6 +35,7 @@
 
 mod align;
 mod annotate;
+mod batches;
 mod captures;
 mod clock;
 mod decode;

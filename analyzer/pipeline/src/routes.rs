@@ -1,5 +1,5 @@
-//! Which shard gets which frame. With several shards the thread that reads finds the owner of each frame, and counts what is counted of all of
-//! them, once for all shards. So a shard looks at no frame that is surely another one's.
+//! Which shard gets which frame. With several shards one of them finds the owner of each frame of a batch, and counts what is counted of all of
+//! them, once for all shards. So a shard decodes no frame that is surely another one's.
 
 use std::ops::Range;
 
@@ -223,7 +223,7 @@ pub(crate) struct Routes {
     count: u32,
 }
 
-/// Finds routes, in the thread that reads.
+/// Finds routes. Those of a work depend on nothing else, so any thread may find them.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteFinder {
     shards: u32,

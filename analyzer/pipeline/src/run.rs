@@ -2,38 +2,30 @@
 //! sinks, on one thread or on several.
 //!
 //! With several threads, one reads, and each of the others handles one shard of the host pairs. The
-//! caller's thread puts their results in the order of time. The thread that reads says whose each frame is ([`RouteFinder`]). Every shard learns
-//! of every stretch of frames, so all of them number taps alike and know the watermark.
+//! caller's thread puts their results in the order of time. One of the shards says whose each frame is ([`RouteFinder`]), for all of them. Every
+//! shard learns of every stretch of frames, so all of them number taps alike and know the watermark.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
-use roce_capture::{Frame, FrameRun, Merge};
+use roce_capture::Merge;
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
-use roce_model::{Filter, PacketBatch, Period, Sink, SinkError, Time, Totals};
+use roce_model::{Filter, PacketBatch, Period, Sink, SinkError, Totals};
 use roce_verdict::{Settings, Verdicts};
 use roce_wire::AssignedNumbers;
 
+use crate::batches::{Inlet, read, ways};
 use crate::decode::Decoder;
 use crate::feed::{Feed, MergedInputs, Next, Work};
 use crate::processes::Processes;
-use crate::routes::{FRAME_BATCH, PickedFrames, RouteFinder, Routes, Shard};
+use crate::routes::{FRAME_BATCH, PickedFrames, RouteFinder, Shard};
 use crate::taps::{Apart, Taps};
 
 /// Closed flows whose rows, of 1.5 KB each, are emitted together: they stay in the second cache level.
 const CLOSE_BATCH: usize = 256;
-/// Frames at which a batch for the threads ends: it has the whole run of frames in which that number is reached.
-const BATCH_FRAMES: usize = 4096;
-/// Bytes at which a batch ends, although it has room for more frames.
-const BATCH_BYTES: usize = 1 << 20;
-/// Runs of frames at which a batch ends: some have no frames, only losses.
-const BATCH_RUNS: usize = 4096;
-/// Maximum number of batches that wait for a thread.
-const MAX_WAITING: usize = 4;
 
 /// Request to a running analysis from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -248,16 +240,14 @@ fn threaded<F: Feed>(
     std::thread::scope(|scope| {
         let shards = plan.threads;
         let (results, from_shards) = bounded(shards as usize * 8);
-        let mut to_shards = Vec::new();
+        let (outlet, inlets) = ways(shards, &RouteFinder::new(shards, plan.range.clone()));
         let mut workers = Vec::new();
-        for index in 0..shards {
-            let (sender, work) = bounded(MAX_WAITING);
-            to_shards.push(sender);
+        for (index, inlet) in (0..).zip(inlets) {
             let results = results.clone();
             let mut worker = plan.worker(Shard { index, of: shards });
             worker.analysis.share_room(collector.spare());
             let thread = std::thread::Builder::new();
-            let analyse = move || work_on_shard(index as usize, worker, &work, &results);
+            let analyse = move || work_on_shard(index as usize, worker, &inlet, &results);
             workers.push(
                 thread
                     .spawn_scoped(scope, analyse)
@@ -267,8 +257,7 @@ fn threaded<F: Feed>(
         drop(results);
         let (stop, snapshot_wanted) = (&stop, &snapshot_wanted);
         let thread = std::thread::Builder::new();
-        let finder = RouteFinder::new(shards, plan.range.clone());
-        let read = move || read(feed, (finder, to_shards), (stop, snapshot_wanted), progress);
+        let read = move || read(feed, outlet, (stop, snapshot_wanted), progress);
         let reader = thread
             .spawn_scoped(scope, read)
             .map_err(|error| no_thread(&error))?;
@@ -337,92 +326,15 @@ fn join(
     Ok(whole.ok_or("no thread was started")?)
 }
 
-/// The reading thread: every shard gets every frame, and the routes of all.
-fn read<F: Feed>(
-    mut feed: F,
-    (finder, to_shards): (RouteFinder, Vec<Sender<Arc<FrameBatch>>>),
-    (stop, snapshot_wanted): (&AtomicBool, &AtomicBool),
-    mut progress: impl FnMut(&F),
-) -> F {
-    let mut emitted: VecDeque<Arc<FrameBatch>> = VecDeque::new();
-    let (mut batch, mut routes, mut spare) = (Vec::new(), Routes::default(), Vec::new());
-    let (mut frames, mut bytes) = (0, 0);
-    loop {
-        let next = feed.next();
-        let (goes_on, ended) = (matches!(next, Next::Work(_)), matches!(next, Next::Ended));
-        let now = match &next {
-            Next::Quiet(now) => *now,
-            _ => None,
-        };
-        if let Next::Work(work) = next {
-            frames += work.run.range.len();
-            bytes += held_bytes(&work.run);
-            finder.route(&work, &mut routes);
-            batch.push(work);
-        }
-        let full = frames >= BATCH_FRAMES || bytes >= BATCH_BYTES || batch.len() >= BATCH_RUNS;
-        let snapshot = snapshot_wanted.swap(false, Ordering::Relaxed);
-        if full || snapshot || now.is_some() || !goes_on && !batch.is_empty() {
-            let all = Arc::new(FrameBatch {
-                works: std::mem::take(&mut batch),
-                routes: std::mem::replace(&mut routes, spare.pop().unwrap_or_default()),
-                now,
-                snapshot,
-            });
-            (frames, bytes) = (0, 0);
-            for sender in &to_shards {
-                // A worker that is gone has panicked, which joining it shows.
-                let _ = sender.send(Arc::clone(&all));
-            }
-            emitted.push_back(all);
-            progress(&feed);
-        }
-        if ended || stop.load(Ordering::Relaxed) {
-            return feed;
-        }
-        while emitted.front().is_some_and(|work| Arc::strong_count(work) == 1) {
-            let Some(batch) = emitted.pop_front().and_then(Arc::into_inner) else {
-                continue;
-            };
-            spare.push(batch.routes.cleared());
-            for work in batch.works {
-                feed.recycle(work);
-            }
-        }
-    }
-}
-
-/// Bytes that a run keeps in memory: its frames and, with the first run of a buffer, what lies between the buffer's frames. Blocks that are
-/// skipped or are notes can be all of it.
-fn held_bytes(run: &FrameRun) -> usize {
-    let bytes = |frames: &[Frame]| -> usize { frames.iter().map(|frame| frame.captured as usize).sum() };
-    let between = if run.range.start == 0 {
-        run.batch.data().len().saturating_sub(bytes(run.batch.frames()))
-    } else {
-        0
-    };
-    bytes(run.frames()) + between
-}
-
-/// One batch of work for the shards.
-struct FrameBatch {
-    works: Vec<Work>,
-    routes: Routes,
-    /// Watermark behind the frames.
-    now: Option<Time>,
-    /// True if each shard makes a snapshot of its flows behind them.
-    snapshot: bool,
-}
-
 /// The thread of a shard: analyses batch by batch, and sends the results.
 fn work_on_shard(
     index: usize,
     mut worker: ShardWorker,
-    work: &Receiver<Arc<FrameBatch>>,
+    inlet: &Inlet,
     results: &Sender<(usize, Output)>,
 ) -> (Decoder, Conclusion) {
-    for batch in work {
-        let mut picked = batch.routes.of(index);
+    while let Some(batch) = inlet.next() {
+        let mut picked = inlet.routes(&batch).of(index);
         for work in &batch.works {
             let sent = worker.take(work, &mut picked, |output| {
                 results.send((index, output)).map_err(drop)
@@ -522,6 +434,3 @@ impl ShardWorker {
         (output, self.decoder, conclusion)
     }
 }
-
-#[cfg(test)]
-mod tests;
