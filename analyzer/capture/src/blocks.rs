@@ -13,8 +13,8 @@ use crate::input::{FailedStream, Stream};
 
 /// Free bytes before each block: more than nearly every record has. Longer ones are put together elsewhere.
 pub(crate) const ROOM: usize = 64 << 10;
-/// Buffers kept for later.
-const SPARE: usize = 4;
+/// Buffers kept for later: about as many as several threads have at once. Fresh memory costs more than reading into it.
+pub(crate) const SPARE: usize = 16;
 
 /// A buffer with a block of the stream in `buffer[ROOM..end]`. The buffer keeps its full length always: cutting
 /// and growing it would zero it again and again.

@@ -7,12 +7,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
+mod batch;
 mod blocks;
 mod correction;
 mod devices;
 mod error;
 mod expanded;
 mod frame;
+mod frames;
 mod gzip;
 mod input;
 #[cfg(feature = "live")]
@@ -33,11 +35,12 @@ mod walker;
 pub mod write;
 mod zstandard;
 
+pub use batch::Batch;
 pub use correction::Correction;
 pub use devices::{Sysfs, SystemFiles, addresses, devices, rdma_devices};
 pub use error::{Begins, Error, Fault};
 pub use expanded::ExpandedBytes;
-pub use frame::{Batch, Direction, Frame, FrameProcess, Interface, LostFrames, Note};
+pub use frame::{Direction, Frame, FrameProcess, Interface, LostFrames, Note};
 pub use input::{is_bomb, on_bomb};
 pub use merge::{FrameRun, Merge};
 pub use objects::{Objects, bytes, is_whole, set_objects, size};

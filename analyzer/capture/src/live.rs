@@ -20,7 +20,8 @@ use bytes::BytesMut;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use roce_model::Time;
 
-use crate::frame::{Batch, Interface};
+use crate::batch::Batch;
+use crate::frame::Interface;
 use crate::merge::FrameRun;
 use crate::summary::{Container, Format, Summary, Times};
 pub use device::{Device, rdma_support, version};

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use roce_model::Time;
 
+use crate::batch::Batch;
 use crate::error::Error;
-use crate::frame::{Batch, Frame, LostFrames, Note};
+use crate::frame::{Frame, LostFrames, Note};
 use crate::reader::Reader;
 use crate::sorter::Sorter;
 
@@ -82,7 +83,7 @@ impl FrameRun {
     /// Items before one of these frames or, at the batch's end, after the last one.
     fn within<'a, T>(&self, all: &'a [T], before: impl Fn(&T) -> u32) -> &'a [T] {
         let from = all.partition_point(|one| (before(one) as usize) < self.range.start);
-        let at_end = self.range.end == self.batch.frames().len();
+        let at_end = self.range.end == self.batch.frame_count();
         let to = if at_end {
             all.len()
         } else {
@@ -94,7 +95,11 @@ impl FrameRun {
 
 impl Merge {
     /// Merges these captures.
-    pub fn new(readers: Vec<Reader>) -> Self {
+    pub fn new(mut readers: Vec<Reader>) -> Self {
+        // The times of all frames are needed where there are others to be put between them.
+        if let [only] = readers.as_mut_slice() {
+            only.make_frames_later();
+        }
         let current = readers.iter().map(|_| None).collect();
         let over = readers.iter().map(|_| None).collect();
         let share = (MAX_HELD_BYTES / readers.len().max(1)).max(MIN_HELD_BYTES);
@@ -126,17 +131,16 @@ impl Merge {
                 self.load(input);
                 continue;
             };
-            let frames = batch.frames();
-            let end = match self.heads.peek() {
-                None => frames.len(),
-                Some(Reverse(other)) => {
-                    let rest = frames.get(next + 1..).unwrap_or_default();
-                    let later = rest.iter().position(|frame| (frame.time, input) > *other);
-                    later.map_or(frames.len(), |later| next + 1 + later)
-                }
-            };
-            if let Some(head) = frames.get(end) {
-                self.heads.push(Reverse((head.time, input)));
+            let count = batch.frame_count();
+            let later = self.heads.peek().and_then(|Reverse(other)| {
+                let rest = batch.frames().get(next + 1..).unwrap_or_default();
+                let mut times = rest.iter().map(|frame| frame.time);
+                let later = times.position(|time| (time, input) > *other)?;
+                Some((next + 1 + later, rest.get(later)?.time))
+            });
+            let end = later.map_or(count, |(end, _)| end);
+            if let Some((_, time)) = later {
+                self.heads.push(Reverse((time, input)));
                 if let Some(current) = self.current.get_mut(input) {
                     *current = Some(Current {
                         batch: Arc::clone(&batch),
@@ -240,8 +244,7 @@ impl Merge {
         };
         if let Some(batch) = batch {
             // A batch of losses or notes alone comes at the time of its input.
-            let head = batch.frames().first().map(|frame| frame.time);
-            let head = head.unwrap_or(sorter.gone());
+            let head = batch.frames.ends().map_or(sorter.gone(), |(first, _)| first);
             self.heads.push(Reverse((head, input)));
             *current = Some(Current {
                 batch: Arc::new(batch),

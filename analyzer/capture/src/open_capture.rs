@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::blocks::{Blocks, ROOM};
 use crate::error::{Begins, Error, Fault};
+use crate::frames::Frames;
 use crate::input::{self, Counts, Input, LimitReached, Stream};
 use crate::options::Options;
 use crate::pcap::{self, Pcap};
@@ -177,6 +178,15 @@ impl OpenCapture {
             from: 0,
             end,
         })
+    }
+
+    /// The frames that were found in a piece, whose data is now `data`.
+    pub(crate) fn take_frames(&self, data: &Bytes, found: &mut FoundFrames) -> Frames {
+        let frames = mem::take(&mut found.frames);
+        match found.skim.take() {
+            Some(skim) => Frames::later(self.walker.maker(), data.clone(), skim, frames),
+            None => frames.into(),
+        }
     }
 
     /// Walks the records of a piece, and keeps for later what is left of it.

@@ -14,15 +14,16 @@ use roce_wire::LinkType;
 
 use crate::error::Fault;
 use crate::frame::{Direction, Frame, Interface, place};
+use crate::frames::FrameMaker;
 use crate::magic::{MICROS, MODIFIED, NANOS, begins_capture};
 use crate::summary::Container;
-use crate::walk::{FoundFrames, Stop, WalkEnd, captured_limit, u16_of, u32_of};
+use crate::walk::{FoundFrames, Skimmer, Stop, WalkEnd, captured_limit, u16_of, u32_of};
 
 /// Bytes of the file header.
 pub(crate) const HEADER: usize = 24;
 
 /// Walks the records of one pcap file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pcap {
     big: bool,
     modified: bool,
@@ -113,22 +114,53 @@ impl Pcap {
         if self.modified { 24 } else { 16 }
     }
 
-    /// Walks the records of `data[from..]`.
+    /// Walks the records of `data[from..]`, or skims them.
     pub(crate) fn walk(&self, data: &[u8], from: usize, found: &mut FoundFrames) -> WalkEnd {
+        if found.skims {
+            return self.skim(data, from, found);
+        }
+        let (frames, times) = (&mut found.frames, &mut found.times);
+        self.each(data, from, |frame| {
+            times.note(frame.time.0);
+            frames.push(frame);
+        })
+    }
+
+    fn skim(&self, data: &[u8], from: usize, found: &mut FoundFrames) -> WalkEnd {
+        let mut skimmer = Skimmer::begin(found);
+        let walked = self.each(data, from, |frame| skimmer.record(frame.time));
+        skimmer.end(from..walked.at, found);
+        walked
+    }
+
+    #[inline]
+    fn each(&self, data: &[u8], from: usize, take: impl FnMut(Frame)) -> WalkEnd {
         // The inner loop exists once for each kind of record, so that it decides nothing twice.
         match (self.big, self.modified) {
-            (false, false) => self.records::<false, 16>(data, from, found),
-            (true, false) => self.records::<true, 16>(data, from, found),
-            (false, true) => self.records::<false, 24>(data, from, found),
-            (true, true) => self.records::<true, 24>(data, from, found),
+            (false, false) => self.records::<false, 16>(data, from, take),
+            (true, false) => self.records::<true, 16>(data, from, take),
+            (false, true) => self.records::<false, 24>(data, from, take),
+            (true, true) => self.records::<true, 24>(data, from, take),
         }
+    }
+
+    /// The fault of a record without bytes, or with more than the limit.
+    #[cold]
+    fn length_fault(&self, head: &[u8], captured: u32) -> Option<Fault> {
+        if begins_capture(head) {
+            return Some(Fault::AnotherCapture);
+        }
+        (captured > self.limit).then_some(Fault::CapturedLength {
+            found: captured,
+            limit: self.limit,
+        })
     }
 
     fn records<const BIG: bool, const HEAD: usize>(
         &self,
         data: &[u8],
         from: usize,
-        found: &mut FoundFrames,
+        mut take: impl FnMut(Frame),
     ) -> WalkEnd {
         let mut rest = data.get(from..).unwrap_or_default();
         let stop = loop {
@@ -137,22 +169,18 @@ impl Pcap {
             };
             let word = |at: usize| u32_of::<BIG>([head[at], head[at + 1], head[at + 2], head[at + 3]]);
             let captured = word(8);
-            if (captured > self.limit || captured == 0) && begins_capture(head) {
-                break Stop::Fault(Fault::AnotherCapture);
-            }
-            if captured > self.limit {
-                break Stop::Fault(Fault::CapturedLength {
-                    found: captured,
-                    limit: self.limit,
-                });
+            // None, or more than the limit.
+            if captured.wrapping_sub(1) >= self.limit
+                && let Some(fault) = self.length_fault(head, captured)
+            {
+                break Stop::Fault(fault);
             }
             let Some((_, next)) = body.split_at_checked(captured as usize) else {
                 break Stop::Need(HEAD + captured as usize);
             };
             // At most 2^32 s and 2^32 us: below 2^63 ns.
             let time = u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)) * self.fraction_ns;
-            found.times.note(time);
-            found.frames.push(Frame {
+            take(Frame {
                 time: Time(time),
                 offset: place(data.len() - body.len()),
                 captured,
@@ -168,6 +196,12 @@ impl Pcap {
             at: data.len() - rest.len(),
             stop,
         }
+    }
+}
+
+impl FrameMaker for Pcap {
+    fn make(&self, data: &[u8], from: usize, frames: &mut Vec<Frame>) {
+        self.each(data, from, |frame| frames.push(frame));
     }
 }
 

@@ -17,7 +17,10 @@
 mod clock;
 pub(crate) mod options;
 mod packets;
+mod plain;
 mod processes;
+
+use std::sync::Arc;
 
 use roce_wire::LinkType;
 
@@ -28,6 +31,8 @@ pub(crate) use crate::magic::{BYTE_ORDER, SECTION};
 use crate::walk::{FoundFrames, Stop, WalkEnd, captured_limit, u16_of, u32_of};
 use clock::Clock;
 use options::Options;
+use plain::InterfaceState;
+pub(crate) use plain::{ENHANCED, PlainPackets};
 use processes::SectionProcesses;
 
 /// The shortest one.
@@ -36,7 +41,6 @@ pub(crate) const INTERFACE: u32 = 1;
 pub(crate) const PACKET: u32 = 2;
 pub(crate) const SIMPLE: u32 = 3;
 pub(crate) const STATISTICS: u32 = 5;
-pub(crate) const ENHANCED: u32 = 6;
 /// Set in the types of blocks of local use (section 10.1).
 const LOCAL: u32 = 1 << 31;
 
@@ -50,17 +54,6 @@ const MAX_HELD: u32 = 64 << 10;
 /// Type, length, and the length again.
 const AROUND: u32 = 12;
 
-/// State of an interface that the walk needs for its packets.
-#[derive(Clone, Copy, Debug)]
-struct InterfaceState {
-    clock: Clock,
-    limit: u32,
-    snaplen: u32,
-    fcs_bytes: u8,
-    /// Records it has lost, by packets and statistics up to here.
-    dropped: u64,
-}
-
 /// The end of a long block that is skipped, still to be checked.
 #[derive(Clone, Copy, Debug)]
 struct Trailer {
@@ -72,13 +65,9 @@ struct Trailer {
 /// Walks the blocks of one pcapng file.
 #[derive(Debug, Default)]
 pub(crate) struct Pcapng {
-    big: bool,
-    /// Number, through all sections, of the first interface of this section.
-    base: usize,
+    plain: PlainPackets,
     /// Number of this section, from 1 on.
     section: u32,
-    /// The interfaces of this section.
-    sources: Vec<InterfaceState>,
     processes: SectionProcesses,
     trailer: Option<Trailer>,
 }
@@ -159,6 +148,11 @@ fn check_trailer(kind: u32, found: u32, expected: u32) -> Result<(), Fault> {
 }
 
 impl Pcapng {
+    /// Reads the plain packets of the section that goes on.
+    pub(crate) fn plain(&self) -> &PlainPackets {
+        &self.plain
+    }
+
     /// Offset and length of a skipped block whose end has not been seen.
     pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
         self.trailer
@@ -169,7 +163,7 @@ impl Pcapng {
     pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut FoundFrames) -> WalkEnd {
         let mut at = from;
         loop {
-            let left = if self.big {
+            let left = if self.plain.big {
                 self.blocks::<true>(data, &mut at, from, offset, found)
             } else {
                 self.blocks::<false>(data, &mut at, from, offset, found)
@@ -190,9 +184,8 @@ impl Pcapng {
         found: &mut FoundFrames,
     ) -> SectionEnd {
         loop {
-            let rest = data.get(*at..).unwrap_or_default();
             if let Some(Trailer { kind, length, .. }) = self.trailer {
-                let Some(end) = rest.first_chunk::<4>() else {
+                let Some(end) = data.get(*at..).and_then(<[u8]>::first_chunk::<4>) else {
                     return SectionEnd::Stop(Stop::Need(4));
                 };
                 self.trailer = None;
@@ -202,8 +195,8 @@ impl Pcapng {
                 *at += 4;
                 continue;
             }
-            let rest = self.plain_packets::<BIG>(rest, data.len(), found);
-            *at = data.len() - rest.len();
+            *at = self.plain.walk::<BIG>(data, *at, found);
+            let rest = data.get(*at..).unwrap_or_default();
             let Some(head) = rest.first_chunk::<12>() else {
                 return SectionEnd::Stop(Stop::Need(12));
             };
@@ -213,7 +206,8 @@ impl Pcapng {
                 match is_in_order::<BIG>([m0, m1, m2, m3]) {
                     Ok(true) => {}
                     Ok(false) => {
-                        self.big = !BIG;
+                        self.plain.make_skimmed(data, found);
+                        self.plain.big = !BIG;
                         return SectionEnd::NewOrder;
                     }
                     Err(fault) => return fault.into(),
@@ -236,6 +230,7 @@ impl Pcapng {
                 });
                 return SectionEnd::Stop(Stop::Skip(whole as u64 - 4));
             };
+            self.plain.make_skimmed(data, found);
             let block = Block {
                 kind,
                 body,
@@ -283,9 +278,9 @@ impl Pcapng {
                 expected: "1.0",
             });
         }
-        self.base = found.interfaces.len();
+        self.plain.base = found.interfaces.len();
         self.section = self.section.saturating_add(1);
-        self.sources.clear();
+        self.plain.sources = Arc::default();
         self.processes = SectionProcesses::default();
         Ok(())
     }
@@ -326,7 +321,7 @@ impl Pcapng {
             section: self.section,
         });
         let limit = captured_limit(snaplen);
-        self.sources.push(InterfaceState {
+        Arc::make_mut(&mut self.plain.sources).push(InterfaceState {
             clock,
             limit,
             snaplen,
@@ -363,8 +358,9 @@ impl Pcapng {
     /// The interface `number` of this section.
     #[inline]
     fn source(&self, kind: u32, number: u32) -> Result<InterfaceState, Fault> {
-        let known = place(self.sources.len());
-        self.sources
+        let known = place(self.plain.sources.len());
+        self.plain
+            .sources
             .get(number as usize)
             .copied()
             .ok_or(Fault::Interface {
@@ -377,8 +373,8 @@ impl Pcapng {
     /// Notes that an interface lost records (also none: then it is known that it lost none).
     #[cold]
     fn lose(&mut self, number: u32, records: u64, found: &mut FoundFrames) {
-        let interface = self.base + number as usize;
-        let Some(source) = self.sources.get_mut(number as usize) else {
+        let interface = self.plain.base + number as usize;
+        let Some(source) = Arc::make_mut(&mut self.plain.sources).get_mut(number as usize) else {
             return;
         };
         source.dropped = source.dropped.saturating_add(records);

@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use roce_model::Time;
 
+use crate::batch::Batch;
+use crate::blocks::SPARE;
 use crate::correction::Correction;
 use crate::error::Error;
-use crate::frame::{Batch, Frame, FrameProcess, Interface, LostFrames};
+use crate::frame::{Frame, FrameProcess, Interface, LostFrames};
 use crate::input::{self, Counts, OpenedFile, Stream};
 use crate::open_capture::OpenCapture;
 use crate::options::Options;
@@ -141,9 +143,10 @@ impl Reader {
             };
             (self.found.frames, self.found.lost) = self.spare.pop().unwrap_or_default();
             open.walk(&piece, &mut self.found);
+            let data = piece.buffer.freeze();
             let mut batch = Batch {
-                data: piece.buffer.freeze(),
-                frames: mem::take(&mut self.found.frames),
+                frames: open.take_frames(&data, &mut self.found),
+                data,
                 lost: mem::take(&mut self.found.lost),
                 notes: mem::take(&mut self.found.notes),
             };
@@ -161,7 +164,7 @@ impl Reader {
             self.steps
                 .take(&mut batch, &self.found.interfaces, (first, newest, in_order));
             if let Some(correction) = &self.correction {
-                for frame in &mut batch.frames {
+                for frame in batch.frames.iter_mut() {
                     frame.time = correction.correct(frame.time);
                 }
             }
@@ -182,14 +185,15 @@ impl Reader {
     pub fn recycle(&mut self, batch: Batch) {
         let Batch {
             data,
-            mut frames,
+            frames,
             mut lost,
             ..
         } = batch;
+        let mut frames = frames.into_room();
         if let (State::Open(open), Ok(buffer)) = (&mut self.state, data.try_into_mut()) {
             open.blocks.give_back(buffer);
         }
-        if self.spare.len() < 4 {
+        if self.spare.len() < SPARE {
             frames.clear();
             lost.clear();
             self.spare.push((frames, lost));
@@ -246,6 +250,12 @@ impl Reader {
     /// Bytes of the capture that were read, decompressed.
     pub fn expanded(&self) -> u64 {
         self.expanded.load(Ordering::Relaxed)
+    }
+
+    /// From now on the frames of a file that is read ahead are made by the thread that asks for them, where that is possible. For one whose
+    /// frames nobody needs in the thread that reads.
+    pub(crate) fn make_frames_later(&mut self) {
+        self.found.skims = self.options.read_ahead;
     }
 
     /// From now on the frames' times are those of another clock; what [`summary`](Self::summary) says stays as the file

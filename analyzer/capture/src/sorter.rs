@@ -17,7 +17,8 @@ use bytes::Bytes;
 use roce_model::{RecordingStart, Span, Time};
 use roce_wire::{AethKind, Nak, Operation};
 
-use crate::frame::{Batch, Frame, Interface, LostFrames, Note, place};
+use crate::batch::Batch;
+use crate::frame::{Frame, Interface, LostFrames, Note, place};
 
 /// Counts of records out of order, and of those put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,8 +148,7 @@ impl Sorter {
         self.taken = self.taken.saturating_add(bytes);
         self.bytes += bytes;
         self.frames += batch.frames.len();
-        let first = batch.frames.first().map_or(self.newest, |frame| frame.time);
-        let last = batch.frames.last().map_or(self.newest, |frame| frame.time);
+        let (first, last) = batch.frames.ends().unwrap_or((self.newest, self.newest));
         self.is_recording |= batch.notes.iter().any(|note| note.kind == RecordingStart::BLOCK);
         if self.is_recording || (in_order && first >= self.newest && last < NO_STAMP) {
             self.newest = last;
@@ -267,7 +267,7 @@ impl Sorter {
     fn pop_sorted(&mut self, ended: bool) -> Option<Batch> {
         let limit = self.newest - Self::WINDOW;
         let mut data = Vec::new();
-        let mut batch = Batch::default();
+        let (mut batch, mut frames) = (Batch::default(), Vec::new());
         while let Some(Reverse(item)) = self.items.peek().copied() {
             if !(item.time <= limit || ended || self.is_full()) || data.len() >= BATCH_BYTES {
                 break;
@@ -276,7 +276,7 @@ impl Sorter {
             let Some(Slot { batch: of, .. }) = self.slots.get(item.slot).and_then(Option::as_ref) else {
                 continue;
             };
-            let before = place(batch.frames.len());
+            let before = place(frames.len());
             match item.kind {
                 Kind::Frame => {
                     let Some(frame) = of.frames.get(item.index) else {
@@ -284,7 +284,7 @@ impl Sorter {
                     };
                     let offset = place(data.len());
                     data.extend_from_slice(of.bytes(frame));
-                    batch.frames.push(Frame { offset, ..*frame });
+                    frames.push(Frame { offset, ..*frame });
                     self.sorting.too_late += u64::from(item.time < self.gone);
                     self.gone = self.gone.max(item.time);
                     self.frames -= 1;
@@ -306,10 +306,10 @@ impl Sorter {
             }
             self.release(item.slot);
         }
-        if batch.frames.is_empty() && batch.lost.is_empty() && batch.notes.is_empty() {
+        if frames.is_empty() && batch.lost.is_empty() && batch.notes.is_empty() {
             return None;
         }
-        batch.data = Bytes::from(data);
+        (batch.data, batch.frames) = (Bytes::from(data), frames.into());
         Some(batch)
     }
 

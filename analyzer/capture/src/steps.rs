@@ -9,7 +9,8 @@ use std::collections::hash_map::RandomState;
 use roce_model::Time;
 use roce_wire::{Address, Operation};
 
-use crate::frame::{Batch, Frame, Interface};
+use crate::batch::Batch;
+use crate::frame::{Frame, Interface};
 
 /// A step of a capture's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,7 @@ impl ClockSteps {
     ) {
         self.undo_steps_back(batch, interfaces, (first, newest, in_order));
         for (at, by_ns) in &self.forward {
-            for frame in &mut batch.frames {
+            for frame in batch.frames.iter_mut() {
                 if frame.time >= *at && frame.time != Time(u64::MAX) {
                     frame.time.0 = frame.time.0.saturating_sub(*by_ns);
                 }

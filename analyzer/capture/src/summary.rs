@@ -147,9 +147,9 @@ impl Summary {
 }
 
 /// The running order of time stamps: what the walkers' inner loops keep of [`Summary`].
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// The time of the last record, 0 before the first.
+    /// The time of the last record; before the first one no time is in order.
     last: u64,
     /// The extremes, but for the times since the last step back, which end at `last`.
     least: Option<u64>,
@@ -158,20 +158,31 @@ pub(crate) struct Times {
     unstamped: u64,
 }
 
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            last: u64::MAX,
+            least: None,
+            most: 0,
+            disorder: Disorder::default(),
+            unstamped: 0,
+        }
+    }
+}
+
 impl Times {
-    /// The time of the last record.
+    /// The time of the last record, 0 before the first.
     pub(crate) fn last(&self) -> Time {
-        Time(self.last)
+        Time(self.least.map_or(0, |_| self.last))
     }
 
     /// Takes the time of one more record.
     #[inline]
     pub(crate) fn note(&mut self, time: u64) {
-        let is_odd = time < self.last || time == u64::MAX || self.least.is_none();
-        if is_odd && !self.note_odd(time) {
-            return;
+        let in_order = time >= self.last && time != u64::MAX;
+        if in_order || self.note_odd(time) {
+            self.last = time;
         }
-        self.last = time;
     }
 
     /// The first record, every one that steps back, and such whose time does not fit; whether its time counts.

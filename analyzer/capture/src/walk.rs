@@ -3,9 +3,13 @@
 //! Leaves the formats to `pcap` and `pcapng`, the choice between them to `walker`, and getting bytes to `blocks`.
 
 use std::collections::HashMap;
+use std::ops::Range;
+
+use roce_model::Time;
 
 use crate::error::Fault;
 use crate::frame::{Frame, FrameProcess, Interface, LostFrames, Note};
+use crate::frames::Skim;
 use crate::summary::Times;
 
 /// Captured bytes that a record may always claim: libpcap's MAXIMUM_SNAPLEN.
@@ -30,6 +34,51 @@ pub(crate) struct FoundFrames {
     pub(crate) process_numbers: HashMap<FrameProcess, u16>,
     pub(crate) times: Times,
     pub(crate) untimed: u64,
+    /// Records are skimmed where their frames can be made later.
+    pub(crate) skims: bool,
+    pub(crate) skim: Option<Skim>,
+}
+
+/// Skims records. It has its own times while it does: they stay in the processor's registers.
+#[derive(Debug)]
+pub(crate) struct Skimmer {
+    times: Times,
+    count: usize,
+    first: Time,
+    last: Time,
+}
+
+impl Skimmer {
+    pub(crate) fn begin(found: &FoundFrames) -> Self {
+        Self {
+            times: found.times,
+            count: 0,
+            first: Time(0),
+            last: Time(0),
+        }
+    }
+
+    /// The next record.
+    #[inline]
+    pub(crate) fn record(&mut self, time: Time) {
+        self.times.note(time.0);
+        if self.count == 0 {
+            self.first = time;
+        }
+        self.last = time;
+        self.count += 1;
+    }
+
+    /// The records were those in `range` of the data.
+    pub(crate) fn end(self, range: Range<usize>, found: &mut FoundFrames) {
+        found.times = self.times;
+        found.skim = (self.count > 0).then_some(Skim {
+            range,
+            count: self.count,
+            first: self.first,
+            last: self.last,
+        });
+    }
 }
 
 /// Why a walker stopped.

@@ -1,5 +1,6 @@
 //! A walker of either format.
 
+use crate::frames::FrameMaker;
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::walk::{FoundFrames, WalkEnd};
@@ -17,6 +18,14 @@ impl Walker {
         match self {
             Self::Pcap(pcap) => pcap.walk(data, from, found),
             Self::Pcapng(pcapng) => pcapng.walk(data, from, offset, found),
+        }
+    }
+
+    /// Makes the frames of records that this walker has skimmed.
+    pub(crate) fn maker(&self) -> Box<dyn FrameMaker> {
+        match self {
+            Self::Pcap(pcap) => Box::new(pcap.clone()),
+            Self::Pcapng(pcapng) => Box::new(pcapng.plain().clone()),
         }
     }
 

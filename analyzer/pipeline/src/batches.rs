@@ -176,9 +176,13 @@ pub(crate) fn read<F: Feed>(
 /// Bytes that a run keeps in memory: its frames and, with the first run of a buffer, what lies between the buffer's frames. Blocks that are
 /// skipped or are notes can be all of it.
 fn held_bytes(run: &FrameRun) -> usize {
+    let (range, data) = (&run.range, run.batch.data().len());
+    if *range == (0..run.batch.frame_count()) {
+        return data;
+    }
     let bytes = |frames: &[Frame]| -> usize { frames.iter().map(|frame| frame.captured as usize).sum() };
-    let between = if run.range.start == 0 {
-        run.batch.data().len().saturating_sub(bytes(run.batch.frames()))
+    let between = if range.start == 0 {
+        data.saturating_sub(bytes(run.batch.frames()))
     } else {
         0
     };

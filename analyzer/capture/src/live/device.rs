@@ -15,7 +15,8 @@ use rustix::net::{netdevice, sockopt};
 use super::error::{Error, Options};
 use super::outlet::{Outlet, Stop, now, settled};
 use super::pipe::{self, Pipe, PipeState};
-use crate::frame::{Batch, Direction, Frame, Interface, place};
+use crate::batch::Batch;
+use crate::frame::{Direction, Frame, Interface, place};
 
 /// The kernel hands over a block that is not full after this time.
 pub(super) const BLOCK_TIME: Duration = Duration::from_millis(20);
@@ -373,7 +374,7 @@ impl<'a> Block<'a> {
     fn send(&mut self, until: Time) {
         let batch = Batch {
             data: std::mem::take(&mut self.data).freeze(),
-            frames: std::mem::take(&mut self.frames),
+            frames: std::mem::take(&mut self.frames).into(),
             ..Batch::default()
         };
         self.is_heard &= self.outlet.frames(batch, until);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use roce_model::Time;
 
-use crate::frame::Batch;
+use crate::batch::Batch;
 use crate::merge::FrameRun;
 
 /// Frames and losses of one read of a device.

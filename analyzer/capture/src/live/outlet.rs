@@ -10,7 +10,7 @@ use roce_model::Time;
 
 use super::error::Error;
 use super::order::Portion;
-use crate::frame::Batch;
+use crate::batch::Batch;
 
 /// A device's frames reach the queue within this time, in ns, of their stamps: the kernel hands over a block after
 /// [`BLOCK_TIME`](super::device::BLOCK_TIME) at the latest, the rest is for threads that have to wait for a processor.

@@ -7,57 +7,9 @@ use roce_model::Time;
 use super::{Block, ENHANCED, Options, Pcapng, options};
 use crate::error::Fault;
 use crate::frame::{Direction, Frame, place};
-use crate::walk::{FoundFrames, u32_of};
+use crate::walk::FoundFrames;
 
 impl Pcapng {
-    /// Walks Enhanced Packet Blocks without options, which nearly all blocks are, up to the first block
-    /// that is of another kind, incomplete or wrong. `rest` ends where the data of `length` bytes ends.
-    pub(super) fn plain_packets<'a, const BIG: bool>(
-        &self,
-        mut rest: &'a [u8],
-        length: usize,
-        found: &mut FoundFrames,
-    ) -> &'a [u8] {
-        while let Some((head, body)) = rest.split_first_chunk::<28>() {
-            let word = |at: usize| u32_of::<BIG>([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-            let (number, captured) = (word(8), word(20));
-            if word(0) != ENHANCED {
-                break;
-            }
-            let Some(source) = self.sources.get(number as usize) else {
-                break;
-            };
-            let Some(tick_ns) = source.clock.plain() else {
-                break;
-            };
-            if captured > source.limit || word(4) != 32 + captured.next_multiple_of(4) {
-                break;
-            }
-            let Some((packet, next)) = body.split_at_checked(captured.next_multiple_of(4) as usize + 4)
-            else {
-                break;
-            };
-            if packet.last_chunk().copied().map(u32_of::<BIG>) != Some(word(4)) {
-                break;
-            }
-            let ticks = (u64::from(word(12)) << 32) | u64::from(word(16));
-            let time = ticks.saturating_mul(tick_ns);
-            found.times.note(time);
-            found.frames.push(Frame {
-                time: Time(time),
-                offset: place(length - body.len()),
-                captured,
-                original: word(24),
-                interface: place(self.base) + number,
-                fcs_bytes: source.fcs_bytes,
-                direction: Direction::Unknown,
-                process: 0,
-            });
-            rest = next;
-        }
-        rest
-    }
-
     /// The Enhanced Packet Block.
     pub(super) fn enhanced<const BIG: bool>(
         &mut self,
@@ -137,7 +89,7 @@ impl Pcapng {
             offset: place(block.place + 20),
             captured,
             original,
-            interface: place(self.base) + number,
+            interface: place(self.plain.base) + number,
             fcs_bytes,
             direction,
             process,
@@ -171,7 +123,7 @@ impl Pcapng {
             offset: place(block.place + 4),
             captured,
             original,
-            interface: place(self.base),
+            interface: place(self.plain.base),
             fcs_bytes: source.fcs_bytes,
             direction: Direction::Unknown,
             process: 0,

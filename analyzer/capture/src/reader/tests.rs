@@ -10,6 +10,7 @@ use crate::summary::{Compression, Container, Disorder, Format, Truncation};
 use crate::write::{ByteOrder, InterfaceOptions, Packet, PcapOptions, PcapWriter, PcapngWriter};
 
 mod broken;
+mod later;
 mod properties;
 
 fn from(capture: impl Into<Vec<u8>>, block_bytes: usize) -> Result<Reader, Error> {
