@@ -40,7 +40,6 @@ use crate::bins::{BinPlace, Bins};
 use crate::congestion::dcqcn::Parameters;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
-use crate::pairing::attempts;
 use crate::psn::causes::HostPairTimes;
 use crate::psn::recent_naks::RecentNaks;
 use crate::spare::Spare;
@@ -564,37 +563,5 @@ impl Analysis {
             };
             self.output.bins.push(bin);
         }
-    }
-}
-
-impl Conclusion {
-    /// Adds the conclusion of another shard of the run.
-    pub fn add(&mut self, other: &Self) {
-        self.totals.add(&other.totals);
-        self.cnp_receivers.extend_from_slice(&other.cnp_receivers);
-        crate::congestion::cnp_receivers::sort(&mut self.cnp_receivers);
-        self.attempts.extend_from_slice(&other.attempts);
-        attempts::sort(&mut self.attempts);
-        self.exchanges.extend_from_slice(&other.exchanges);
-        send_answers::sort(&mut self.exchanges);
-        for (sums, more) in [
-            (&mut self.copies, &other.copies),
-            (&mut self.matched, &other.matched),
-        ] {
-            sums.resize(sums.len().max(more.len()), 0);
-            for (sum, more) in sums.iter_mut().zip(more) {
-                *sum += more;
-            }
-        }
-        self.hops.extend_from_slice(&other.hops);
-        self.hops
-            .sort_by_key(|hop| (hop.flow_id, hop.from_tap, hop.to_tap));
-        self.hop_timeline.extend_from_slice(&other.hop_timeline);
-        self.hop_timeline
-            .sort_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
-        self.credits.extend_from_slice(&other.credits);
-        self.cut_rings += other.cut_rings;
-        self.mrc.add(&other.mrc);
-        self.hops_inband.extend_from_slice(&other.hops_inband);
     }
 }

@@ -99,6 +99,11 @@ impl LatePairs {
     }
 }
 
+/// The order of the events of a bin. Where it says nothing, they keep theirs.
+pub(crate) fn event_order(event: &EventRow) -> impl Ord + use<> {
+    (event.time, event.tap, event.flow_id, event.psn)
+}
+
 /// The bins of a run.
 #[derive(Debug)]
 pub(crate) struct Bins {
@@ -348,9 +353,10 @@ impl Bins {
     /// The oldest bin, once it can no longer change; with `all`, every bin.
     pub(crate) fn take_done(&mut self, all: bool) -> Option<Bin> {
         let oldest = self.pending.front()?;
-        (all || oldest.number < self.watermark())
-            .then(|| self.pending.pop_front())
-            .flatten()
+        let is_done = all || oldest.number < self.watermark();
+        let mut bin = is_done.then(|| self.pending.pop_front()).flatten()?;
+        bin.events.sort_by_key(event_order);
+        Some(bin)
     }
 
     /// Flows that are undecided in the bin that [`Bins::take_done`] emits next.

@@ -7,12 +7,12 @@ mod wide;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use roce_model::{
-    Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Progress, SampleColumns, Sink, SinkError, Span,
-    TapId, TapMeasures, Time, TimelineColumns,
+    Columns, EventColumns, EventRow, Filter, FlowId, FlowKey, FlowRow, Progress, SampleColumns, Sink,
+    SinkError, Span, TapId, TapMeasures, Time, TimelineColumns,
 };
 
 use crate::analysis::{LiveFlows, Output};
-use crate::bins::Bin;
+use crate::bins::{Bin, event_order};
 use crate::spare::Spare;
 use cell::Cell;
 use named::NamedReceivers;
@@ -206,27 +206,16 @@ impl<'a> Collector<'a> {
             }
         }
         self.pairs.count_senders(time, self.width);
-        for (_, bin) in &mut bins {
-            let pairs = &self.pairs;
-            bin.rows.fill_senders(|destination| pairs.senders(destination));
-            self.verdicts.traffic(time, &bin.rows, pairs);
-        }
-        let mut events: Vec<_> = bins
-            .iter_mut()
-            .flat_map(|(_, bin)| core::mem::take(&mut bin.events))
-            .collect();
-        events.sort_by_key(|event| (event.time, event.tap, event.flow_id, event.psn));
-        for event in &events {
-            self.verdicts.event(event);
-        }
         // A run of which only the summary is wanted has no sinks.
         let is_wanted = !self.sinks.is_empty();
-        if is_wanted {
-            if let Some(shown) = &self.shown {
-                events.retain(|event| event.flow_id.is_none_or(|flow| shown.has(flow)));
+        for (_, bin) in &mut bins {
+            let pairs = &self.pairs;
+            if is_wanted {
+                bin.rows.fill_senders(|destination| pairs.senders(destination));
             }
-            self.events.extend(&events);
+            self.verdicts.traffic(time, &bin.rows, pairs);
         }
+        self.take_events(&mut bins);
         for link in bins.iter().flat_map(|(_, bin)| &bin.links) {
             self.verdicts.link(link);
         }
@@ -252,6 +241,34 @@ impl<'a> Collector<'a> {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Puts the events of a bin in order: those of each shard are.
+    fn take_events(&mut self, bins: &mut [(usize, Bin)]) {
+        let count = bins.iter().map(|(_, bin)| bin.events.len()).sum();
+        // With their times: nearly all of them are in order by these alone.
+        let mut events: Vec<(Time, &mut EventRow)> = Vec::with_capacity(count);
+        for (_, bin) in bins {
+            events.extend(bin.events.iter_mut().map(|event| (event.time, event)));
+        }
+        events.sort_by(|(time, event), (other_time, other)| {
+            let by_time = time.cmp(other_time);
+            by_time.then_with(|| event_order(event).cmp(&event_order(other)))
+        });
+        for (_, event) in &events {
+            self.verdicts.event(event);
+        }
+        if self.sinks.is_empty() {
+            return;
+        }
+        let mut events: Vec<EventRow> = events
+            .into_iter()
+            .map(|(_, event)| core::mem::take(event))
+            .collect();
+        if let Some(shown) = &self.shown {
+            events.retain(|event| event.flow_id.is_none_or(|flow| shown.has(flow)));
+        }
+        self.events.extend(&events);
     }
 
     /// Keeps rows for the sinks, those of shown flows.

@@ -313,17 +313,22 @@ fn join(
     workers: Vec<ScopedJoinHandle<'_, (Decoder, Conclusion)>>,
 ) -> Result<(Decoder, Conclusion), SinkError> {
     let mut whole: Option<(Decoder, Conclusion)> = None;
+    let mut others = Vec::new();
     for worker in workers {
         let (decoder, conclusion) = worker.join().map_err(|_| "an analysing thread panicked")?;
         match &mut whole {
             None => whole = Some((decoder, conclusion)),
-            Some((all, concluded)) => {
+            Some((all, _)) => {
                 all.add(&decoder);
-                concluded.add(&conclusion);
+                others.push(conclusion);
             }
         }
     }
-    Ok(whole.ok_or("no thread was started")?)
+    let mut whole = whole.ok_or("no thread was started")?;
+    if !others.is_empty() {
+        whole.1.add(&others);
+    }
+    Ok(whole)
 }
 
 /// The thread of a shard: analyses batch by batch, and sends the results.

@@ -71,9 +71,13 @@ pub(super) struct Episodes {
     begin: Time,
     /// The latest cell up to now.
     latest: Time,
-    /// Rows that are looked at one by one.
+    /// The rows of the cell with signs of trouble.
+    signed: Vec<FlowBin>,
+    /// Rows that are added together.
     rows: Vec<FlowBin>,
     places: Places,
+    /// By destination, its place among those with signs in the cell that ends; [`NOWHERE`] between cells.
+    signed_places: Vec<u32>,
     /// Where flows in episodes go, by the destination's number: their holes and runs are reported by flow.
     homes: Map<(TapId, FlowId), u32>,
     /// Such reports of this bin.
@@ -122,8 +126,10 @@ impl Episodes {
             settings: settings.clone(),
             begin: Time::default(),
             latest: Time::default(),
+            signed: Vec::new(),
             rows: Vec::new(),
             places: Places::default(),
+            signed_places: Vec::new(),
             homes: Map::default(),
             reports: Vec::new(),
             flows: 0,
@@ -191,23 +197,26 @@ impl Episodes {
         for (_, bin) in bins.clone().filter(|(_, bin)| !bin.signed().is_empty()) {
             let view = View::new(bin);
             let signed = bin.signed().iter();
-            self.rows.extend(signed.map(|row| view.row(*row as usize)));
+            self.signed.extend(signed.map(|row| view.row(*row as usize)));
         }
-        if !self.rows.is_empty() {
-            for row in self.rows.iter().filter(|row| row.pause_ns > 0) {
+        let mut signed = core::mem::take(&mut self.signed);
+        if !signed.is_empty() {
+            for row in signed.iter().filter(|row| row.pause_ns > 0) {
                 self.pauses.paused(self.begin, row);
             }
-            self.mark(pairs, bins.clone());
-            self.rows.clear();
+            self.mark(&signed, pairs, bins.clone());
         }
         if !self.places.list.is_empty() {
             self.skip_overdue();
+            let mut rest = signed.iter();
             for (_, bin) in bins {
-                self.add_bin(bin);
+                self.add_bin(bin, &mut rest);
             }
             self.close_cell();
             self.add_reports();
         }
+        signed.clear();
+        self.signed = signed;
         self.reports.clear();
     }
 
@@ -239,20 +248,30 @@ impl Episodes {
     }
 
     /// Finds what the cell shows at each destination, and begins or prolongs its episodes.
-    fn mark<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = (Time, &'a BinRows)>) {
+    fn mark<'a>(
+        &mut self,
+        signed: &[FlowBin],
+        pairs: &HostPairs,
+        bins: impl Iterator<Item = (Time, &'a BinRows)>,
+    ) {
         let mut order: Vec<Signs> = Vec::new();
-        let mut places: Map<u32, usize> = Map::default();
+        let mut places = core::mem::take(&mut self.signed_places);
         let mut at = |destination: u32, row: &FlowBin, signs: &mut Vec<Signs>| {
-            *places.entry(destination).or_insert_with(|| {
+            let number = destination as usize;
+            if places.len() <= number {
+                places.resize(number + 1, NOWHERE);
+            }
+            if places[number] == NOWHERE {
+                places[number] = u32::try_from(signs.len()).unwrap_or(NOWHERE);
                 signs.push(Signs {
                     destination,
                     tap: row.tap,
                     ..Signs::default()
                 });
-                signs.len() - 1
-            })
+            }
+            places[number] as usize
         };
-        for row in &self.rows {
+        for row in signed {
             if row.rnr_naks > 0 {
                 let place = at(row.source, row, &mut order);
                 order[place].rnr = true;
@@ -271,11 +290,16 @@ impl Episodes {
         }
         for (begin, bin) in bins {
             for traffic in &bin.traffic {
-                if let Some(at) = places.get(&traffic.hosts.destination) {
-                    order[*at].arrivals.add(begin, self.begin, traffic);
+                let at = places.get(traffic.hosts.destination as usize);
+                if let Some(signs) = at.and_then(|at| order.get_mut(*at as usize)) {
+                    signs.arrivals.add(begin, self.begin, traffic);
                 }
             }
         }
+        for signs in &order {
+            places[signs.destination as usize] = NOWHERE;
+        }
+        self.signed_places = places;
         for signs in &mut order {
             signs.senders = pairs.senders_in_cell(signs.destination);
             self.sign(signs, pairs);
@@ -334,14 +358,16 @@ impl Episodes {
         }
     }
 
-    /// Adds the rows of the bin to the episodes of their destinations.
-    fn add_bin(&mut self, bin: &BinRows) {
+    /// Adds the rows of the bin to the episodes of their destinations; `with_signs`: those with signs of trouble, from its first on.
+    fn add_bin<'a>(&mut self, bin: &BinRows, with_signs: &mut impl Iterator<Item = &'a FlowBin>) {
         let view = View::new(bin);
         let mut signed = bin.signed().iter().peekable();
         let rows = bin.pair_of_row.iter().zip(view.payload_bytes).enumerate();
         for (row, (pair, payload_bytes)) in rows {
             if signed.next_if(|signed| **signed as usize == row).is_some() {
-                self.rows.push(view.row(row));
+                if let Some(row) = with_signs.next() {
+                    self.rows.push(*row);
+                }
             } else {
                 // Flows of ACKs only have nothing that an episode counts.
                 let traffic = bin.traffic.get(*pair as usize).filter(|_| *payload_bytes > 0);

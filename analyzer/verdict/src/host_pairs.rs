@@ -40,10 +40,8 @@ impl HostPairs {
     /// Prefetches what entering a pair needs.
     #[inline]
     pub(crate) fn prefetch(&self, pair: HostPair) {
-        let number = pair.number as usize;
-        if let (Some(groups), Some(all)) = (self.groups.get(number), self.all.get(number)) {
+        if let Some(groups) = self.groups.get(pair.number as usize) {
             prefetch(groups);
-            prefetch(all);
         }
         self.in_bin.prefetch(pair);
     }

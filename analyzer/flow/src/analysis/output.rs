@@ -6,8 +6,11 @@ use roce_model::{
 };
 
 use crate::bins::Bin;
+use crate::congestion::cnp_receivers;
 use crate::credits::CreditsAtTap;
 use crate::mrc::MrcConclusion;
+use crate::pairing::attempts;
+use crate::timing::send_answers;
 
 /// Results, as far as they cannot change any more.
 #[derive(Debug, Default)]
@@ -62,4 +65,44 @@ pub struct Conclusion {
     pub mrc: MrcConclusion,
     /// Hops of flows, as switches wrote them into packets.
     pub hops_inband: Vec<InbandHopRow>,
+}
+
+impl Conclusion {
+    /// Adds the conclusions of the other shards of the run.
+    pub fn add(&mut self, others: &[Self]) {
+        let receivers = others.iter().map(|other| other.cnp_receivers.len());
+        self.cnp_receivers.reserve(receivers.sum());
+        for other in others {
+            self.add_one(other);
+        }
+        cnp_receivers::sort(&mut self.cnp_receivers);
+        attempts::sort(&mut self.attempts);
+        send_answers::sort(&mut self.exchanges);
+        self.hops
+            .sort_by_key(|hop| (hop.flow_id, hop.from_tap, hop.to_tap));
+        self.hop_timeline
+            .sort_by_key(|row| (row.time, row.flow_id, row.from_tap, row.to_tap));
+    }
+
+    fn add_one(&mut self, other: &Self) {
+        self.totals.add(&other.totals);
+        self.cnp_receivers.extend_from_slice(&other.cnp_receivers);
+        self.attempts.extend_from_slice(&other.attempts);
+        self.exchanges.extend_from_slice(&other.exchanges);
+        for (sums, more) in [
+            (&mut self.copies, &other.copies),
+            (&mut self.matched, &other.matched),
+        ] {
+            sums.resize(sums.len().max(more.len()), 0);
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum += more;
+            }
+        }
+        self.hops.extend_from_slice(&other.hops);
+        self.hop_timeline.extend_from_slice(&other.hop_timeline);
+        self.credits.extend_from_slice(&other.credits);
+        self.cut_rings += other.cut_rings;
+        self.mrc.add(&other.mrc);
+        self.hops_inband.extend_from_slice(&other.hops_inband);
+    }
 }

@@ -165,7 +165,7 @@ pub(crate) fn run(items: &[Item], options: Options, way: LinkDirection) -> Resul
     for (part, analysis) in analyses.into_iter().enumerate() {
         let (output, concluded) = analysis.finish();
         collector.push(part, output).unwrap();
-        conclusion.add(&concluded);
+        conclusion.add(&[concluded]);
     }
     collector.finish().unwrap().conclude(&mut results.summary);
     results.conclusion = conclusion;

@@ -390,6 +390,9 @@ impl EcnTally {
     }
 
     pub(super) fn marks_without_cnp(&self, context: &Context<'_>) -> Option<FindingRow> {
+        if self.candidates.is_empty() {
+            return None;
+        }
         let cnps = cnp_pairs(context);
         let on_the_way = self.passed_by_answers();
         let mut seen: Set<FlowId> = Set::default();
@@ -462,14 +465,17 @@ impl EcnTally {
 
 /// Number of CNPs by source and destination: the most that any tap saw.
 fn cnp_pairs(context: &Context<'_>) -> Map<(Address, Address), u64> {
+    let receivers = &context.run.cnp_receivers;
     let mut by_tap: Map<(Address, Address, TapId), u64> = Map::default();
-    for receiver in &context.run.cnp_receivers {
+    by_tap.reserve(receivers.len());
+    for receiver in receivers {
         let sum = by_tap
             .entry((receiver.source, receiver.destination, receiver.tap))
             .or_default();
         *sum = sum.saturating_add(receiver.cnp);
     }
     let mut pairs: Map<(Address, Address), u64> = Map::default();
+    pairs.reserve(by_tap.len());
     for ((source, destination, _), cnp) in by_tap {
         let most = pairs.entry((source, destination)).or_default();
         *most = cnp.max(*most);
