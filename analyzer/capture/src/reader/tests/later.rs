@@ -9,7 +9,7 @@ fn told(file: &[u8], block_bytes: usize, later: bool) -> (String, usize) {
         read_ahead: true,
         ..Options::default()
     };
-    let mut text = String::new();
+    let mut text = Vec::new();
     let mut made_later = 0;
     let mut reader = match Reader::from_read("memory", Box::new(Cursor::new(file.to_vec())), &options) {
         Ok(reader) => reader,
@@ -22,26 +22,26 @@ fn told(file: &[u8], block_bytes: usize, later: bool) -> (String, usize) {
         match reader.next_batch() {
             Ok(Some(batch)) => {
                 made_later += usize::from(batch.frames.is_later());
-                text += &format!("{} {:?}\n", batch.frame_count(), batch.frames.ends());
+                text.push(format!("{} {:?}", batch.frame_count(), batch.frames.ends()));
                 assert_eq!(batch.frame_count(), batch.frames().len());
                 for frame in batch.frames() {
-                    text += &format!("{frame:?} {:?}\n", batch.bytes(frame));
+                    text.push(format!("{frame:?} {:?}", batch.bytes(frame)));
                 }
                 for note in batch.notes() {
-                    text += &format!("{} {:?}\n", note.before, batch.note(note));
+                    text.push(format!("{} {:?}", note.before, batch.note(note)));
                 }
-                text += &format!("{:?}\n", batch.lost());
+                text.push(format!("{:?}", batch.lost()));
                 reader.recycle(batch);
             }
             Ok(None) => break,
             Err(error) => {
-                text += &error.to_string();
+                text.push(error.to_string());
                 break;
             }
         }
     }
-    text += &format!("{:?} {:?}", reader.summary(), reader.interfaces());
-    (text, made_later)
+    text.push(format!("{:?} {:?}", reader.summary(), reader.interfaces()));
+    (text.join("\n"), made_later)
 }
 
 fn assert_alike(file: &[u8]) -> usize {
