@@ -31,6 +31,7 @@ mod missed;
 mod mrc;
 mod one_class;
 mod origin;
+mod overlaps;
 mod overrun;
 mod path;
 mod pause;
@@ -42,6 +43,7 @@ pub(crate) mod rule;
 mod sentence;
 mod setup;
 mod shortest;
+mod silences;
 mod stall;
 mod stuck;
 mod sure;
@@ -75,6 +77,7 @@ use one_class::losing_class;
 use overrun::{GapDistances, losses_by_destination};
 use rule::{Context, MAX_MANAGEMENT_QPN, Rule};
 pub use sentence::NO_TROUBLE;
+use silences::Silences;
 pub(crate) use thin::ThinCapture;
 
 /// All rules, causes before what follows from them: the order in which findings of one severity are listed.
@@ -320,14 +323,16 @@ impl Findings {
         for row in live {
             quality.flow(row);
         }
-        let (none, base) = (Losses::new(), (run, &self.settings));
+        let (none, silent, base) = (Losses::new(), Silences::default(), (run, &self.settings));
         let context = Context {
             losing_class: losing_class(directory),
-            ..Context::new(base, directory, episodes, &none)
+            ..Context::new(base, directory, episodes, (&none, &silent))
         };
         let losses = losses_by_destination(&self.gaps, &context);
+        let silences = stall::silences(&context);
         let context = Context {
             losses: &losses,
+            silences: &silences,
             ..context
         };
         let findings = [
@@ -360,18 +365,20 @@ impl Findings {
         (episodes, dropped): (&[Episode], u64),
         only: Option<&HashSet<FlowId>>,
     ) -> Conclusion {
-        let (none, base) = (Losses::new(), (run, &self.settings));
+        let (none, silent, base) = (Losses::new(), Silences::default(), (run, &self.settings));
         let context = Context {
             losing_class: losing_class(directory),
             dropped,
             fabric: Some(fabric),
             lateness: Some(lateness),
             only,
-            ..Context::new(base, directory, episodes, &none)
+            ..Context::new(base, directory, episodes, (&none, &silent))
         };
         let losses = losses_by_destination(&self.gaps, &context);
+        let silences = stall::silences(&context);
         let context = Context {
             losses: &losses,
+            silences: &silences,
             ..context
         };
         let thin = ThinCapture::new(self.settings.sampled, self.loss.missed(), run);

@@ -11,6 +11,7 @@ use roce_model::{
 pub(super) use roce_rules::{Needs, Rule};
 
 use super::losses_there::{LosingClass, Losses};
+use super::silences::Silences;
 use crate::directory::Directory;
 use crate::episodes::Episode;
 use crate::pauses::ConcludedPauses;
@@ -79,6 +80,8 @@ pub(super) struct Context<'a> {
     pub(super) losses: &'a Losses,
     /// The class that alone lost packets.
     pub(super) losing_class: Option<LosingClass>,
+    /// The silences of flows that count.
+    pub(super) silences: &'a Silences<'a>,
     /// Episodes that found no room.
     pub(super) dropped: u64,
     /// Pauses that were counted at several levels; `None` in a snapshot.
@@ -95,7 +98,7 @@ impl<'a> Context<'a> {
         (run, settings): (&'a RunSummary, &'a Settings),
         directory: &'a Directory,
         episodes: &'a [Episode],
-        losses: &'a Losses,
+        (losses, silences): (&'a Losses, &'a Silences<'a>),
     ) -> Self {
         Self {
             run,
@@ -108,6 +111,7 @@ impl<'a> Context<'a> {
             directory,
             episodes,
             losses,
+            silences,
             losing_class: None,
             dropped: 0,
             fabric: None,

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Period, RankEnd, Severity, Span, TapId,
+    Address, Confidence, EpisodeKind, Evidence, FindingRow, FlowId, Period, RankEnd, Severity, Span, TapId,
 };
 
 use super::super::episodes::{Episode, SilenceEnd, StallFacts};
 use super::super::numbers::{counted, note_first, percent, reaches, share};
 use super::missed::MissedByTaps;
+use super::overlaps::Overlaps;
 use super::rule::{Context, FindingOf as _, Rule};
+use super::silences::Silences;
 use super::worst::Worst;
 
 pub(super) const STALL: Rule = Rule {
@@ -35,32 +37,31 @@ pub(super) const STALL: Rule = Rule {
 };
 
 /// True if a queue at one of the flow's hosts, which marks or many senders show, explains that an answer came late.
-fn is_of_a_queue(context: &Context<'_>, wait: &Episode, facts: &StallFacts) -> bool {
+fn is_of_a_queue(
+    context: &Context<'_>,
+    queues: &Overlaps<Address>,
+    wait: &Episode,
+    facts: &StallFacts,
+) -> bool {
     let ends = context
         .directory
         .party(wait.row.tap, facts.flow)
         .map(|party| [Some(party.source), Some(party.destination)]);
     let ends = ends.unwrap_or([facts.destination, None]);
-    meanwhile(context, wait).any(|other| {
-        matches!(other.row.kind, EpisodeKind::Incast | EpisodeKind::Ecn)
-            && other.row.destination.is_some()
-            && ends.contains(&other.row.destination)
-    })
+    let times = (wait.row.start_time, wait.row.end_time);
+    ends.iter().flatten().any(|end| queues.meet(end, times))
 }
 
-/// The episodes that go on during a part of `one`.
-fn meanwhile<'a>(context: &'a Context<'_>, one: &'a Episode) -> impl Iterator<Item = &'a Episode> {
-    let (begin, end) = (one.row.start_time, one.row.end_time);
-    let up_to_its_end = context
+/// The silences that count, and what explains them.
+pub(super) fn silences<'a>(context: &'a Context<'_>) -> Silences<'a> {
+    let least = context.thresholds.stall_least;
+    let queues: Overlaps<Address> = context
         .episodes
         .iter()
-        .take_while(move |other| other.row.start_time <= end);
-    up_to_its_end.filter(move |other| other.row.end_time >= begin)
-}
-
-/// The silences that count, each with its facts.
-pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFacts)> {
-    let least = context.thresholds.stall_least;
+        .map(|episode| &episode.row)
+        .filter(|row| matches!(row.kind, EpisodeKind::Incast | EpisodeKind::Ecn))
+        .filter_map(|row| Some((row.destination?, (row.start_time, row.end_time))))
+        .collect();
     let mut waited: BTreeMap<(TapId, FlowId), WaitSum> = BTreeMap::new();
     let mut found = Vec::new();
     for episode in context.distinct(EpisodeKind::Stall) {
@@ -69,7 +70,7 @@ pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFac
         };
         let is_long = facts.longest >= least;
         if facts.ended_by == SilenceEnd::Answer {
-            if is_long || !is_of_a_queue(context, episode, &facts) {
+            if is_long || !is_of_a_queue(context, &queues, episode, &facts) {
                 let sum = waited.entry((episode.row.tap, facts.flow)).or_default();
                 sum.waits += 1;
                 sum.time = sum.time.saturating_add(facts.longest.0);
@@ -82,22 +83,7 @@ pub(super) fn stalls<'a>(context: &'a Context<'_>) -> Vec<(&'a Episode, StallFac
     found.retain(|(episode, facts)| {
         facts.ended_by != SilenceEnd::Answer || takes_most(context, (episode.row.tap, facts.flow), &waited)
     });
-    found
-}
-
-/// True if something else that was captured explains a stall: losses on the way to the same host, a host without
-/// buffers, pauses.
-fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
-    let row = &stall.row;
-    meanwhile(context, stall).any(|other| {
-        let there = other.row.destination == row.destination;
-        let reason = match other.row.kind {
-            EpisodeKind::Loss | EpisodeKind::Rnr => there,
-            EpisodeKind::Pause => true,
-            _ => false,
-        };
-        reason && other.row.tap == row.tap
-    })
+    Silences::new(found, context.episodes)
 }
 
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
@@ -175,7 +161,7 @@ pub(super) fn stall(
     let mut flows: HashSet<FlowId> = HashSet::new();
     let (mut first, mut longest) = (None, None);
     let (mut answers, mut within) = (0u64, 0u64);
-    for (episode, facts) in stalls(context) {
+    for (episode, facts) in context.silences.counted.iter().copied() {
         match facts.ended_by {
             SilenceEnd::Answer => answers += 1,
             SilenceEnd::NextPacket => within += 1,
@@ -195,7 +181,7 @@ pub(super) fn stall(
         *sum = sum.saturating_add(facts.longest.0);
         others = others.max((episode.facts.flows as u64).saturating_sub(1));
         by_timeout += u64::from(facts.by_timeout);
-        explained += u64::from(facts.by_timeout || has_reason(context, episode));
+        explained += u64::from(facts.by_timeout || context.silences.has_reason(episode));
         let tap = episode.row.tap;
         lossy |= context.run.tap(tap).is_some_and(|row| row.records_lost() > 0) || missed.is_sparse(tap);
         note_first(&mut first, episode.row.start_time);

@@ -14,7 +14,7 @@ use super::super::super::numbers::{NEARLY_ALL, reaches};
 use super::super::cnp::ignores_cnps;
 use super::super::losses_there::LossesThere;
 use super::super::rule::Context;
-use super::super::{class, stall, waste};
+use super::super::{class, waste};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -462,9 +462,11 @@ fn add_episodes(id: &str, subjects: &mut Subjects, facts: &RunFacts<'_>) {
         _ => EpisodeKind::Pause,
     };
     let episodes: Vec<&Episode> = match kind {
-        EpisodeKind::Stall => stall::stalls(context)
-            .into_iter()
-            .map(|(episode, _)| episode)
+        EpisodeKind::Stall => context
+            .silences
+            .counted
+            .iter()
+            .map(|(episode, _)| *episode)
             .collect(),
         _ if id == "incast" => context.incasts().chain(context.overruns()).collect(),
         _ => context.distinct(kind).collect(),
