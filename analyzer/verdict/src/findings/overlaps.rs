@@ -47,8 +47,8 @@ impl<K: Eq + Hash> Overlaps<K> {
         let Some(intervals) = self.0.get(key) else {
             return false;
         };
-        let begun = intervals.partition_point(|interval| interval.begin <= end);
-        begun > 0 && intervals[begun - 1].latest_end >= begin
+        let up_to = intervals.partition_point(|interval| interval.begin <= end);
+        up_to > 0 && intervals[up_to - 1].latest_end >= begin
     }
 }
 
