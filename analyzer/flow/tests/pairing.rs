@@ -26,13 +26,23 @@ impl Random {
     }
 }
 
+/// First PSNs of the connections.
+#[derive(Clone, Copy, Debug)]
+enum FirstPsns {
+    /// 0, as those of NCCL.
+    Zero,
+    /// Random ones of all 2^24.
+    Random,
+    /// Random ones of 8,192 neighbours: of two random ones it is one pair in 1,024 that is as near.
+    Near,
+}
+
 /// Shape of the traffic.
 #[derive(Clone, Debug)]
 struct Shape {
     seed: u64,
     connections: u32,
-    /// All begin at PSN 0, as NCCL's do.
-    all_begin_at_zero: bool,
+    first_psns: FirstPsns,
     /// All messages are equally long.
     alike: bool,
     /// Messages that may be in flight at once.
@@ -71,10 +81,10 @@ fn packet(from_a: bool, time: u64, opcode: Opcode, qpn: u32, psn: Psn) -> Packet
 fn connection(number: u32, shape: &Shape, random: &mut Random, packets: &mut Vec<Packet>) {
     // The queue pairs of the two ends are numbered apart.
     let (to_b, to_a) = (0x100 + number, 0x2000 + 7 * number);
-    let first = if shape.all_begin_at_zero {
-        0
-    } else {
-        u32::try_from(random.below(1 << 24)).unwrap()
+    let first = match shape.first_psns {
+        FirstPsns::Zero => 0,
+        FirstPsns::Random => u32::try_from(random.below(1 << 24)).unwrap(),
+        FirstPsns::Near => 0x0080_0000 + u32::try_from(random.below(1 << 13)).unwrap(),
     };
     let (mut psn, mut time) = (Psn::new(first), random.below(3_000));
     let round_trip = 10_000 + random.below(3_000);
@@ -155,7 +165,11 @@ fn shapes() -> impl Strategy<Value = Shape> {
     (
         any::<u64>(),
         1u32..40,
-        any::<bool>(),
+        prop_oneof![
+            2 => Just(FirstPsns::Zero),
+            1 => Just(FirstPsns::Random),
+            1 => Just(FirstPsns::Near),
+        ],
         any::<bool>(),
         1u32..6,
         1u32..60,
@@ -163,10 +177,10 @@ fn shapes() -> impl Strategy<Value = Shape> {
         prop_oneof![Just(0), 0u64..100],
     )
         .prop_map(
-            |(seed, connections, all_begin_at_zero, alike, window, messages, late, lost)| Shape {
+            |(seed, connections, first_psns, alike, window, messages, late, lost)| Shape {
                 seed,
                 connections,
-                all_begin_at_zero,
+                first_psns,
                 alike,
                 window,
                 messages,
@@ -193,7 +207,7 @@ proptest! {
     /// Random PSNs tell connections apart: all with a few dozen answers are found, even at the begin of a capture.
     #[test]
     fn connections_with_random_psns_are_found(shape in shapes()) {
-        let shape = Shape { all_begin_at_zero: false, messages: 120, late: shape.late / 3, lost: 0, ..shape };
+        let shape = Shape { first_psns: FirstPsns::Random, messages: 120, late: shape.late / 3, lost: 0, ..shape };
         let connections = usize::try_from(shape.connections).unwrap();
         prop_assert_eq!(pairs(&shape), (2 * connections, 0));
     }

@@ -66,7 +66,8 @@ impl Analysis {
             return;
         }
         let psn = packet.roce.bth.psn();
-        if let Some(other) = self.connections.port_says(&self.table, at, psn) {
+        let of_port = self.connections.port_says(&self.table, at, psn);
+        if let Some(other) = of_port.filter(|other| self.may_have_asked(*other, packet)) {
             return self.link(at, other, PairingEvidence::Sport, None, packet.time);
         }
         if !fits_one_request(packet) {
@@ -157,12 +158,21 @@ impl Analysis {
             return;
         }
         let named = |ahead| self.connections.named_by(&self.table, me.at, ahead, packet);
-        if let Some(requester) = named(-MAX_IN_FLIGHT..0) {
+        let sent = named(-MAX_IN_FLIGHT..0);
+        if let Some(requester) = sent.filter(|requester| self.may_have_asked(requester.at, packet)) {
             let requested = self.table.hot[requester.at].last_request;
             self.note_match(me, requester, requested, packet);
         } else if let Some(requester) = named(0..LARGEST_GAP) {
             self.note_early(requester.at, packet.roce.bth.psn());
         }
+    }
+
+    /// False if an answer is to a request that was sent before the first one captured of the flow at `at`: any flow may have sent that, also
+    /// one of which nothing was captured yet. A NAK may name a request that was lost before the tap.
+    fn may_have_asked(&self, at: FlowSlot, packet: &Packet) -> bool {
+        let requests = &self.table.hot[at].requests;
+        let tracker = &self.table.cold[at].tracker;
+        !fits_one_request(packet) || tracker.reaches_back_to(requests, packet.roce.bth.psn())
     }
 
     /// The answer of `me` fits a request of `candidate`, sent at `requested`, and no request of another flow.

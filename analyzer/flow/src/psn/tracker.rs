@@ -421,6 +421,12 @@ impl Tracker {
         self.epoch.first().max(forgotten_to)
     }
 
+    /// True if `psn` is not before the first PSN captured: it was captured, is missing, or is still to come.
+    pub(crate) fn reaches_back_to(&self, requests: &Requests, psn: Psn) -> bool {
+        let ahead = psn.offset_from(requests.expected());
+        requests.next != 0 && requests.next.saturating_add_signed(i64::from(ahead)) >= self.epoch.first()
+    }
+
     /// True if `psn` is missing.
     fn is_missing(&self, psn: u64) -> bool {
         self.holes.as_ref().is_some_and(|holes| holes.contains(psn))
