@@ -87,7 +87,7 @@ fn connections(late_by: u64, ranks_per_host: usize) -> (Vec<CreditedConnection>,
     (ways.iter().enumerate().zip(all).map(connection).collect(), end)
 }
 
-/// Of the exchange with a late host, its only root. The price is how much earlier the same exchange without it ends.
+/// Checks the only root of the exchange with a late host. Its price is how much earlier the same exchange without it ends.
 #[track_caller]
 fn check_late_host(ranks_per_host: usize) {
     let (late, end) = connections(LATE, ranks_per_host);

@@ -159,10 +159,12 @@ impl Epoch {
         }
         let is_older = request.packet.ids.and_then(Ids::behind).unwrap_or(0) > 0;
         let is_known = answers.is_some_and(|answers| at + DONE <= answers.acked());
-        // A new connection writes to memory of its own, by a key of its own. Answers may be lost behind the tap, and all is sent again; but nothing is
-        // that was acknowledged a long rest ago.
+        // A new connection writes to memory of its own, by a key of its own. What was acknowledged is sent again if all answers were lost behind the
+        // tap: then the sender's timer runs since its first packet, and most of that time is the rest.
         let is_same = self.target.is_some() && self.target == request.target;
-        if is_same && !(is_known && silence >= LONG_REST) {
+        let sending = Span(request.packet.time.since(self.time).0.saturating_sub(silence.0));
+        let may_be_unanswered = sending <= silence && silence < LONG_REST;
+        if is_same && (!is_known || may_be_unanswered) {
             return false;
         }
         if silence >= LONG_REST && (is_older || is_known) {

@@ -501,20 +501,23 @@ fn psn_zero_after_a_rest_begins_an_epoch_only_when_all_is_acknowledged() {
 
 #[test]
 fn what_goes_to_the_same_memory_is_sent_again_although_it_was_acknowledged() {
-    // The acknowledgements were lost behind the tap. A new connection writes to other memory, or comes after a long rest.
+    // The acknowledgements were lost behind the tap. A new connection writes to other memory, or comes after a long rest; and a sender without any
+    // answer does not go on for longer than its timer.
     let memory = |address| WriteTarget {
         address,
         key: 7,
         length: 20_480,
     };
-    for (address, silence, begins) in [
-        (4_096, 1_510_000, false),
-        (8_192, 1_510_000, true),
-        (4_096, 1_000_000_000, true),
+    for (address, gap, silence, begins) in [
+        (4_096, 1_000, 1_510_000, false),
+        (8_192, 1_000, 1_510_000, true),
+        (4_096, 1_000, 1_000_000_000, true),
+        (4_096, 200_000, 1_510_000, true),
     ] {
         let mut flow = Flow::default();
         for psn in 0..20 {
-            let mut request = flow.request(psn, 1_000);
+            flow.now += gap;
+            let mut request = flow.request(psn, gap);
             request.target = (psn == 0).then(|| memory(4_096));
             assert_eq!(flow.take(&request), Verdict::InOrder);
         }
@@ -527,7 +530,7 @@ fn what_goes_to_the_same_memory_is_sent_again_although_it_was_acknowledged() {
         assert_eq!(
             matches!(verdict, Verdict::NewEpoch(_)),
             begins,
-            "address {address}, silence {silence}: {verdict:?}"
+            "address {address}, a packet in {gap} ns, silence {silence}: {verdict:?}"
         );
     }
 }
