@@ -1,6 +1,8 @@
 //! Flows of two hosts that carried CE marks in the last millisecond. A notification that nothing else
 //! attributes is for that flow, if there is one alone.
 
+use std::collections::HashMap;
+
 use roce_model::{FlowId, Span, Time};
 
 use crate::key::FlowSlot;
@@ -11,8 +13,10 @@ const WINDOW: Span = Span(1_000_000);
 const TICK_SHIFT: u32 = 16;
 /// Flows remembered of two hosts.
 const FLOWS: usize = 4;
-/// Pairs of hosts, by hash.
-const PAIRS: usize = 1 << 10;
+/// Pairs of hosts from which on those without a recent mark are forgotten.
+const MANY_PAIRS: usize = 1 << 10;
+/// A pair without a mark for so long is forgotten: packets are judged at most a millisecond out of their order.
+const FORGOTTEN: Span = Span(4 * WINDOW.0);
 
 /// The unit of time in which a mark came: a flow notes no second one in it. Never 0.
 #[expect(
@@ -33,52 +37,40 @@ struct MarkedFlow {
 }
 
 /// The flows with marks between two hosts.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pair {
-    /// A hash of tap and hosts.
-    hosts: u64,
-    /// From here on nothing was overlooked: before, the place was another pair's.
-    since: Time,
-    flows: [MarkedFlow; FLOWS],
-}
+type PairFlows = [MarkedFlow; FLOWS];
 
-/// The latest marks, by pair of hosts. Of two pairs that share a place the later one has it.
-#[derive(Debug)]
-pub(crate) struct Marks(Box<[Pair]>);
-
-impl Default for Marks {
-    fn default() -> Self {
-        Self(vec![Pair::default(); PAIRS].into_boxed_slice())
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "masked to the number of places")]
-fn place(pair: u64) -> usize {
-    (pair ^ pair >> 32) as usize & (PAIRS - 1)
+/// The latest marks, by a hash of tap and hosts. None is overlooked, so what they say does not depend on how hosts are divided among threads.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    pairs: HashMap<u64, PairFlows, foldhash::fast::RandomState>,
+    /// Pairs that were left when some were forgotten.
+    kept: usize,
 }
 
 impl Marks {
     /// A data packet of the flow at `at`, between hosts with the hash `pair`, was marked.
     pub(crate) fn note(&mut self, pair: u64, at: FlowSlot, id: FlowId, time: Time) {
-        let entry = &mut self.0[place(pair)];
-        if entry.hosts != pair {
-            let is_free = entry.hosts == 0;
-            *entry = Pair {
-                hosts: pair,
-                since: if is_free { Time(0) } else { time },
-                ..Pair::default()
-            };
+        if self.pairs.len() >= MANY_PAIRS.max(2 * self.kept) {
+            self.forget(time);
         }
-        let known = entry
-            .flows
-            .iter()
-            .position(|flow| flow.id == id && flow.time.0 != 0);
+        let flows = self.pairs.entry(pair).or_default();
+        let known = flows.iter().position(|flow| flow.id == id && flow.time.0 != 0);
         let oldest = || {
-            let flows = entry.flows.iter().enumerate();
+            let flows = flows.iter().enumerate();
             flows.min_by_key(|(_, flow)| flow.time).map_or(0, |(at, _)| at)
         };
         let slot = known.unwrap_or_else(oldest);
-        entry.flows[slot] = MarkedFlow { at, id, time };
+        flows[slot] = MarkedFlow { at, id, time };
+    }
+
+    /// Forgets the pairs without a mark lately: those of a few milliseconds are left.
+    fn forget(&mut self, time: Time) {
+        self.pairs.retain(|_, flows| {
+            flows
+                .iter()
+                .any(|flow| flow.time.0 != 0 && flow.time + FORGOTTEN >= time)
+        });
+        self.kept = self.pairs.len();
     }
 
     /// The only flow between these hosts, of those that may be meant, with a mark in the millisecond before `time`.
@@ -88,16 +80,11 @@ impl Marks {
         time: Time,
         mut may_be_meant: impl FnMut(FlowSlot, FlowId) -> bool,
     ) -> Option<(FlowSlot, FlowId)> {
-        let entry = &self.0[place(pair)];
         // A flow's mark is noted up to a tick before its last one.
         let from = Time(time.0.saturating_sub(WINDOW.0 + (1 << TICK_SHIFT)));
-        if entry.hosts != pair || entry.since > from {
-            return None;
-        }
-        let mut marked = entry
-            .flows
-            .iter()
-            .filter(|flow| flow.time.0 != 0 && flow.time >= from && may_be_meant(flow.at, flow.id));
+        let flows = self.pairs.get(&pair)?.iter();
+        let mut marked =
+            flows.filter(|flow| flow.time.0 != 0 && flow.time >= from && may_be_meant(flow.at, flow.id));
         let only = marked.next()?;
         marked.next().is_none().then_some((only.at, only.id))
     }
@@ -134,20 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_took_a_place_waits_a_millisecond() {
+    fn each_of_many_pairs_has_its_own_marks() {
         let mut marks = Marks::default();
-        let begin = 1_000 * MS;
-        let other = 1 + PAIRS as u64;
-        assert_eq!(place(1), place(other));
-        marks.note(1, slot(7), FlowId(70), Time(begin));
-        marks.note(other, slot(8), FlowId(80), Time(begin));
-        assert_eq!(
-            sole(&marks, other, begin + 500_000),
-            None,
-            "what it had before is not known"
-        );
-        marks.note(other, slot(8), FlowId(80), Time(begin + 2 * MS));
-        assert_eq!(sole(&marks, other, begin + 2 * MS), Some(slot(8)));
+        let time = |pair: u64| 1_000 * MS + pair * 1_000;
+        for pair in 1..=100_000 {
+            let flow = u32::try_from(pair).unwrap_or_default();
+            marks.note(pair, slot(flow), FlowId(pair), Time(time(pair)));
+            // The pair of 0.9 ms before.
+            let before = pair.saturating_sub(900);
+            let expected = (before > 0).then(|| slot(flow - 900));
+            assert_eq!(sole(&marks, before, time(pair)), expected, "{pair}");
+        }
+        // A mark each microsecond: those of 4 ms are kept, and as many until they are looked through.
+        assert!(marks.pairs.len() <= 2 * 4_001, "{}", marks.pairs.len());
     }
 
     #[test]
