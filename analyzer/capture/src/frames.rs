@@ -39,10 +39,7 @@ pub(crate) struct Frames {
 struct SkimmedRecords {
     maker: Box<dyn FrameMaker>,
     data: Bytes,
-    range: Range<usize>,
-    count: usize,
-    first: Time,
-    last: Time,
+    skim: Skim,
     /// Where the frames will be.
     room: Mutex<Vec<Frame>>,
 }
@@ -55,10 +52,7 @@ impl Frames {
             skimmed: Some(Box::new(SkimmedRecords {
                 maker,
                 data,
-                range: skim.range,
-                count: skim.count,
-                first: skim.first,
-                last: skim.last,
+                skim,
                 room: Mutex::new(room),
             })),
         }
@@ -69,7 +63,7 @@ impl Frames {
     pub(crate) fn len(&self) -> usize {
         match (self.made.get(), &self.skimmed) {
             (Some(frames), _) => frames.len(),
-            (None, Some(skimmed)) => skimmed.count,
+            (None, Some(skimmed)) => skimmed.skim.count,
             (None, None) => 0,
         }
     }
@@ -89,7 +83,9 @@ impl Frames {
     /// The times of the first and the last one.
     pub(crate) fn ends(&self) -> Option<(Time, Time)> {
         match (self.made.get(), &self.skimmed) {
-            (None, Some(skimmed)) => (skimmed.count > 0).then_some((skimmed.first, skimmed.last)),
+            (None, Some(skimmed)) => {
+                (skimmed.skim.count > 0).then_some((skimmed.skim.first, skimmed.skim.last))
+            }
             _ => self
                 .first()
                 .zip(self.last())
@@ -111,9 +107,9 @@ impl SkimmedRecords {
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         let mut frames = std::mem::take(&mut *room);
         frames.clear();
-        frames.reserve(self.count);
-        let data = self.data.get(..self.range.end).unwrap_or_default();
-        self.maker.make(data, self.range.start, &mut frames);
+        frames.reserve(self.skim.count);
+        let data = self.data.get(..self.skim.range.end).unwrap_or_default();
+        self.maker.make(data, self.skim.range.start, &mut frames);
         frames
     }
 }

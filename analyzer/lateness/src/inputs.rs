@@ -76,7 +76,11 @@ pub(crate) fn find_inputs(job: &mut Job) {
             found.find(|found| !found.is_empty()).cloned().unwrap_or_default()
         })
         .collect();
-    for (link, inputs) in job.links.iter_mut().zip(inputs) {
+    for (to, inputs) in inputs.into_iter().enumerate() {
+        for &(from, shift) in &inputs {
+            job.links[from].consumers.push((to, shift));
+        }
+        let link = &mut job.links[to];
         link.inputs = inputs;
         link.depth = depth(link);
     }

@@ -79,6 +79,8 @@ pub(crate) struct Link {
     pub(crate) depth: u64,
     /// Connections whose data this one passes on, and how many messages earlier.
     pub(crate) inputs: Vec<(usize, u64)>,
+    /// Connections that pass on its data, and how many messages later.
+    pub(crate) consumers: Vec<(usize, u64)>,
     /// Error of a time between its two hosts, at most, in nanoseconds.
     pub(crate) uncertainty: i64,
 }
@@ -119,15 +121,18 @@ impl Job {
         self.starts.len()
     }
 
-    /// For each connection those that pass on its data, and how many messages later.
-    pub(crate) fn consumers(&self) -> Vec<Vec<(usize, u64)>> {
-        let mut consumers = vec![Vec::new(); self.links.len()];
-        for (to, link) in self.links.iter().enumerate() {
-            for &(from, shift) in &link.inputs {
-                consumers[from].push((to, shift));
-            }
-        }
-        consumers
+    /// The messages of other connections that one message is made of, together with the message `number` of the connection at `place`: the
+    /// connection and the number of each.
+    pub(crate) fn made_with(&self, place: usize, number: u64) -> impl Iterator<Item = (usize, u64)> {
+        let link = &self.links[place];
+        link.consumers.iter().flat_map(move |&(to, shift)| {
+            let made = number - link.base + shift;
+            let inputs = self.links[to].inputs.iter();
+            inputs.filter_map(move |&(from, shift)| {
+                let number = made.checked_sub(shift)? + self.links[from].base;
+                (from != place).then_some((from, number))
+            })
+        })
     }
 
     /// True if each rank has a tap beside it. Else nothing shows when data came to some, and what they did with it.
@@ -260,6 +265,7 @@ fn link(
         base: 0,
         depth: 1,
         inputs: Vec::new(),
+        consumers: Vec::new(),
         uncertainty: if sender && receiver {
             clocks.uncertainty(connection.sender, connection.receiver)
         } else {

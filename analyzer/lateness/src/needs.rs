@@ -51,8 +51,6 @@ struct Builder<'a> {
     ranks: (u32, usize),
     graph: Graph,
     owner_of: BTreeMap<Owner, u32>,
-    /// For each connection those that pass on its data, and how many messages later.
-    consumers: Vec<Vec<(usize, u64)>>,
 }
 
 /// Class of a message: the logarithm of its length, and how many connections share the busier one of its ports.
@@ -127,7 +125,6 @@ impl<'a> Builder<'a> {
                 uncertainty: Vec::new(),
             },
             owner_of: BTreeMap::new(),
-            consumers: job.consumers(),
         }
     }
 
@@ -306,14 +303,7 @@ impl<'a> Builder<'a> {
     /// A buffer is used together with those of other connections that the same message is made of, and the credit may leave before that message.
     fn want_other_input(&self, wanted: &mut NeedList, place_of_link: usize, message: &Message) {
         let link = &self.job.links[place_of_link];
-        let used = message.number - link.depth - link.base;
-        let others = self.consumers[place_of_link].iter().flat_map(|&(to, shift)| {
-            let inputs = self.job.links[to].inputs.iter();
-            inputs.filter_map(move |&(from, other)| {
-                let number = (used + shift).checked_sub(other)?;
-                (from != place_of_link).then(|| (from, number + self.job.links[from].base))
-            })
-        });
+        let others = self.job.made_with(place_of_link, message.number - link.depth);
         let left = (message.credit_out, message.collective);
         self.want_arrival(wanted, left, (others, LagKind::PostUsed));
     }
@@ -339,7 +329,7 @@ impl<'a> Builder<'a> {
             );
             let start = RankEvent::Start.id(self.ranks, message.collective as usize, receiver);
             wanted.needs.push((start, LagKind::PostUsed));
-            for &(to, shift) in &self.consumers[place_of_link] {
+            for &(to, shift) in &link.consumers {
                 let next = &self.job.links[to];
                 let number = used - link.base + shift + next.base;
                 if next.messages.last().is_some_and(|last| number <= last.number) {

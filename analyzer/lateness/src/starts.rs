@@ -87,18 +87,15 @@ fn used<'a>(link: &'a Link, message: &Message) -> Option<&'a Message> {
     link.messages.get(place)
 }
 
-/// When the last of the data came that a buffer is used with, until its credit left: a rank makes one message of those of several connections.
-fn used_with(job: &Job, consumers: &[(usize, u64)], (link, used): (&Link, &Message), credit_out: i64) -> i64 {
-    let made = consumers.iter().flat_map(|&(to, shift)| {
-        let made = used.number - link.base + shift;
-        let inputs = job.links[to].inputs.iter();
-        inputs.filter_map(move |&(from, shift)| {
-            let from = &job.links[from];
-            let place = from.message(made.checked_sub(shift)? + from.base)?;
-            Some(from.messages[place].last_in)
-        })
+/// When the last of the data came that the buffer of a message is used with, until its credit left: a rank makes one message of those of several
+/// connections.
+fn used_with(job: &Job, place: usize, used: &Message, credit_out: i64) -> i64 {
+    let others = job.made_with(place, used.number).filter_map(|(from, number)| {
+        let from = &job.links[from];
+        Some(from.messages[from.message(number)?].last_in)
     });
-    made.filter(|&came| came <= credit_out)
+    others
+        .filter(|&came| came <= credit_out)
         .fold(used.last_in, i64::max)
 }
 
@@ -107,8 +104,7 @@ impl RankTimes {
         let mut ranks = vec![vec![RankTime::default(); job.ranks.len()]; job.collectives()];
         let mut firsts = vec![vec![false; job.ranks.len()]; job.collectives()];
         let mut lost_ends = vec![vec![false; job.ranks.len()]; job.collectives()];
-        let consumers = job.consumers();
-        for (link, consumers) in job.links.iter().zip(&consumers) {
+        for (place, link) in job.links.iter().enumerate() {
             for message in &link.messages {
                 let collective = message.collective as usize;
                 let sender = &mut ranks[collective][link.sender];
@@ -125,7 +121,7 @@ impl RankTimes {
                     && let Some(used) = used(link, message)
                     && earliest(&mut receiver.start, message.credit_out)
                 {
-                    receiver.needed = used_with(job, consumers, (link, used), message.credit_out);
+                    receiver.needed = used_with(job, place, used, message.credit_out);
                 }
             }
             for (collective, &next) in job.starts.iter().skip(1).enumerate() {

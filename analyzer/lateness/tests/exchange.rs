@@ -1,4 +1,4 @@
-//! An exchange of all hosts with all, of two ranks on each: what is said of one rank whose host is late.
+//! An exchange of all hosts with all, of one or two ranks on each: what is said of one rank whose host is late.
 
 #![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
 
@@ -15,7 +15,7 @@ const WAY: u64 = 2 * US;
 /// 64 KiB at 100 Gbit/s.
 const SEND: u64 = 5_300;
 const COMPUTE: u64 = 4 * MS;
-/// A host posts the receives of the next collective so soon after the one before.
+/// From the end of a collective until a host posts the receives of the next one.
 const AHEAD: u64 = 20 * US;
 
 /// Host of the late rank, which is the last one there, and by how much it is late.

@@ -413,7 +413,7 @@ impl Analysis {
         }
     }
 
-    /// Packets of the flow at `at` so far.
+    /// Packets of the flow at `at` until now.
     pub(super) fn packets_of(&self, at: FlowSlot) -> u64 {
         self.table.cold[at].totals.packets + u64::from(self.table.hot[at].counts.packets)
     }

@@ -15,7 +15,7 @@ const TICK_SHIFT: u32 = 16;
 const FLOWS: usize = 4;
 /// Pairs of hosts from which on those without a recent mark are forgotten.
 const MANY_PAIRS: usize = 1 << 10;
-/// A pair without a mark for so long is forgotten: packets are judged at most a millisecond out of their order.
+/// A pair whose last mark is older than this is forgotten: packets are judged at most a millisecond out of their order.
 const FORGOTTEN: Span = Span(4 * WINDOW.0);
 
 /// The unit of time in which a mark came: a flow notes no second one in it. Never 0.

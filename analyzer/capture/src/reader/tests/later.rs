@@ -3,7 +3,7 @@
 use super::*;
 
 /// All that a reader tells of a file, with the bytes of each frame and note.
-fn told(file: &[u8], block_bytes: usize, later: bool) -> (String, usize) {
+fn described(file: &[u8], block_bytes: usize, later: bool) -> (String, usize) {
     let options = Options {
         block_bytes,
         read_ahead: true,
@@ -45,8 +45,8 @@ fn told(file: &[u8], block_bytes: usize, later: bool) -> (String, usize) {
 }
 
 fn assert_alike(file: &[u8]) -> usize {
-    let (at_once, none) = told(file, 4096, false);
-    let (later, made_later) = told(file, 4096, true);
+    let (at_once, none) = described(file, 4096, false);
+    let (later, made_later) = described(file, 4096, true);
     assert_eq!(none, 0);
     assert_eq!(later, at_once);
     made_later
